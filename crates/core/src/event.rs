@@ -2,9 +2,9 @@
 
 use std::time::{Duration, SystemTime};
 
+use crate::access_record::AccessRecord;
 use crate::call::CallId;
 use crate::lang::{Lang, Say, Text};
-use crate::served::ServedRequest;
 use crate::source::{ServerId, Source};
 use crate::tool::ToolName;
 use crate::trace::TraceContext;
@@ -205,7 +205,7 @@ pub enum EventKind {
     /// Whoever made the call went away before its end.
     CallGivenUp,
     /// A client of the gateway had its request answered.
-    Served(Box<ServedRequest>),
+    Served(Box<AccessRecord>),
     /// A fault of the hub's own, in full.
     Fault {
         /// What went wrong.

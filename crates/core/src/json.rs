@@ -117,7 +117,7 @@ impl RawJson {
 
     /// Whether this may be an object whose member `key` is spelled as `value`; `false` is certain, and no more than a
     /// look at the text is taken for that.
-    pub(crate) fn may_say(&self, key: &str, value: &str) -> bool {
+    pub(crate) fn might_contain(&self, key: &str, value: &str) -> bool {
         let text = self.get();
         let after = |rest: &str| {
             let colon = rest.strip_prefix('"').map(str::trim_start).and_then(|rest| rest.strip_prefix(':'));
@@ -255,7 +255,7 @@ mod tests {
     #[test]
     fn what_is_not_said_is_seen_at_once() {
         let check = |text: &str, expect: bool| {
-            assert_eq!(RawJson::parse(text).unwrap().may_say("isError", "true"), expect, "{text}");
+            assert_eq!(RawJson::parse(text).unwrap().might_contain("isError", "true"), expect, "{text}");
         };
         check("{}", false);
         check(r#"{"content":[{"text":"a\n"}],"isError":false}"#, false);

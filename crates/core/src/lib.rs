@@ -1,5 +1,6 @@
 //! The vocabulary of toolhub and the ports between its parts: pure data and traits, no I/O and no runtime.
 
+pub mod access_record;
 pub mod approval;
 pub mod call;
 pub mod caller;
@@ -12,24 +13,24 @@ pub mod event_stream;
 pub mod fast_map;
 pub mod finder;
 pub mod function;
-pub mod inflow;
 pub mod json;
-pub mod lane;
 pub mod lang;
 pub mod memory;
 pub mod model;
 pub mod name_tables;
 pub mod outcome;
-pub mod outflow;
 pub mod ports;
+pub mod read_buffer;
 pub mod schema_keywords;
-pub mod served;
 pub mod source;
 pub mod statistics;
 pub mod text;
 pub mod tool;
 pub mod trace;
+pub mod worker;
+pub mod write_buffer;
 
+pub use access_record::{AccessRecord, RequestWay};
 pub use call::{CallBy, CallId, Mending, ToolCall};
 pub use caller::{Caller, CallerLink};
 pub use consent::{Consent, LaunchPermit};
@@ -42,7 +43,6 @@ pub use json::{RawJson, RawObject};
 pub use lang::{Lang, Say};
 pub use outcome::{Outcome, ToolOutput};
 pub use ports::{BoxFuture, CallContext, EventSink, ToolHost};
-pub use served::{RequestWay, ServedRequest};
 pub use source::{ServerId, Source};
 pub use tool::{Hints, Tool, ToolDefinition, ToolName};
 pub use trace::TraceContext;

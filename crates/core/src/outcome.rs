@@ -68,7 +68,7 @@ impl ToolOutput {
 
     /// Whether the tool says that it failed.
     pub fn is_error(&self) -> bool {
-        self.raw.may_say("isError", "true")
+        self.raw.might_contain("isError", "true")
             && self.members().get("isError").is_some_and(|flag| flag.get() == "true")
     }
 

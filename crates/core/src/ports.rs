@@ -39,7 +39,7 @@ pub trait EventSink: Send + Sync {
     fn emit(&self, event: Event);
 
     /// Whether nobody hears anything, so that events need not even be made.
-    fn is_deaf(&self) -> bool {
+    fn is_disabled(&self) -> bool {
         false
     }
 
@@ -51,12 +51,12 @@ pub trait EventSink: Send + Sync {
 
 /// A listener that hears nothing.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Silence;
+pub struct NullSink;
 
-impl EventSink for Silence {
+impl EventSink for NullSink {
     fn emit(&self, _: Event) {}
 
-    fn is_deaf(&self) -> bool {
+    fn is_disabled(&self) -> bool {
         true
     }
 }

@@ -7,7 +7,7 @@ use std::io::BufRead as _;
 use std::time::{Duration, Instant};
 
 use toolhub_core::{RawJson, RawObject, Say as _, ToolDefinition, lang::Lang};
-use toolhub_engine::suspicion::look_through;
+use toolhub_engine::definition_scan::look_through;
 
 fn main() {
     let (mut tools, mut suspicious, mut took) = (0_usize, 0_usize, Duration::ZERO);

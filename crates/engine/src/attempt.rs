@@ -16,8 +16,8 @@ use toolhub_core::{
     ToolOutput,
 };
 
+use crate::deadline_timer::{DeadlineTimers, TimerKey};
 use crate::engine::Engine;
-use crate::watchman::{Post, Watchmen};
 
 /// How long calls may take.
 #[derive(Debug, Clone, Copy)]
@@ -65,7 +65,7 @@ impl Attempt<'_> {
             events: Arc::clone(&watch) as Arc<dyn EventSink>,
         };
         let mut work = AssertUnwindSafe(self.host.call(self.tool, self.arguments, &context)).catch_unwind();
-        let mut expiry = Expiry { watchmen: engine.watchmen(), post: None, asking: false };
+        let mut expiry = Expiry { timers: engine.timers(), key: None, asking: false };
         let finished = poll_fn(|waiter| match work.poll_unpin(waiter) {
             Poll::Ready(finished) => Poll::Ready(Ok(finished)),
             Poll::Pending => expiry.poll(&self, &watch, waiter).map(Err),
@@ -122,8 +122,8 @@ impl Attempt<'_> {
 /// The end of an attempt's time. It is looked at only when it may have come: what happens to an attempt gives it more
 /// time, and never less than it had from the start.
 struct Expiry<'a> {
-    watchmen: &'a Watchmen,
-    post: Option<Post>,
+    timers: &'a DeadlineTimers,
+    key: Option<TimerKey>,
     /// Whether its caller was being asked something when it was last looked at; then its time depends on the answer.
     asking: bool,
 }
@@ -131,11 +131,11 @@ struct Expiry<'a> {
 impl Expiry<'_> {
     /// Waits until the attempt has had its time, and tells how much that was.
     fn poll(&mut self, attempt: &Attempt<'_>, watch: &Watch, waiter: &Context<'_>) -> Poll<Duration> {
-        let Some(post) = self.post else {
+        let Some(key) = self.key else {
             self.wait(watch, attempt.soonest(), waiter);
             return Poll::Pending;
         };
-        if !self.watchmen.called(post, waiter.waker()) && !self.asking {
+        if !self.timers.has_fired(key, waiter.waker()) && !self.asking {
             return Poll::Pending;
         }
         // Before anything is looked at, so that no answer comes unheard in between.
@@ -155,12 +155,12 @@ impl Expiry<'_> {
     fn wait(&mut self, watch: &Watch, limit: Duration, waiter: &Context<'_>) {
         // A limit past all time is as good as a very late one.
         let due = watch.start.checked_add(limit).unwrap_or_else(|| watch.start + FAR);
-        self.post = Some(self.watchmen.wait(due, waiter.waker()));
+        self.key = Some(self.timers.register(due, waiter.waker()));
     }
 
     fn leave(&mut self) {
-        if let Some(post) = self.post.take() {
-            self.watchmen.leave(post);
+        if let Some(key) = self.key.take() {
+            self.timers.unregister(key);
         }
     }
 }
@@ -241,7 +241,7 @@ impl EventSink for Watch {
             }
             _ => {}
         }
-        if self.events.is_deaf() {
+        if self.events.is_disabled() {
             return;
         }
         self.events.emit(event);
@@ -249,7 +249,7 @@ impl EventSink for Watch {
 
     fn sending(&self, call: &CallId) {
         self.leaves();
-        if !self.events.is_deaf() {
+        if !self.events.is_disabled() {
             self.events.sending(call);
         }
     }

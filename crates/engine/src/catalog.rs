@@ -6,8 +6,8 @@ use std::sync::{Arc, OnceLock};
 use arc_swap::ArcSwap;
 use toolhub_core::{FastMap, Mending, RawJson, RawObject, Source, Tool, ToolError, ToolName};
 
+use crate::definition_scan::{Finding, look_through};
 use crate::schema::{Instance, Schema, Steps};
-use crate::suspicion::{Finding, look_through};
 use crate::tags::Tagger;
 
 /// One tool in the catalog, with its schema compiled when it is first needed.

@@ -15,13 +15,13 @@ use toolhub_core::{
 
 use crate::attempt::Deadlines;
 use crate::catalog::{Catalog, CatalogCell};
+use crate::deadline_timer::DeadlineTimers;
 use crate::record::Record;
 use crate::reserved::ReservedNames;
 use crate::router::{Known, Policy, Request, Route, Strategy, route};
 use crate::score::Scores;
 use crate::strategy::{Ran, Run, first, merge, race};
 use crate::tags::Tagger;
-use crate::watchman::Watchmen;
 
 /// Finds tools and runs them.
 pub struct Engine {
@@ -30,7 +30,7 @@ pub struct Engine {
     policy: ArcSwap<Policy>,
     reserved: ArcSwap<ReservedNames>,
     scores: Scores,
-    watchmen: Watchmen,
+    timers: DeadlineTimers,
     events: Arc<dyn EventSink>,
     log: Option<Arc<dyn CallLog>>,
     synthesizer: Option<Arc<dyn Synthesizer>>,
@@ -64,7 +64,7 @@ impl Engine {
             reserved: ArcSwap::from_pointee(reserved_for(&policy.servers)),
             policy: ArcSwap::from_pointee(policy),
             scores: Scores::default(),
-            watchmen: Watchmen::default(),
+            timers: DeadlineTimers::default(),
             events,
             log: None,
             synthesizer: None,
@@ -169,8 +169,8 @@ impl Engine {
         &self.events
     }
 
-    pub(crate) fn watchmen(&self) -> &Watchmen {
-        &self.watchmen
+    pub(crate) fn timers(&self) -> &DeadlineTimers {
+        &self.timers
     }
 
     pub(crate) fn synthesizer(&self) -> Option<&dyn Synthesizer> {
@@ -195,7 +195,7 @@ impl Engine {
     /// The same for whoever keeps the call.
     pub async fn run_call(&self, call: &ToolCall) -> Outcome {
         let started = Instant::now();
-        let heard = !self.events.is_deaf();
+        let heard = !self.events.is_disabled();
         let emit = |kind| {
             if heard {
                 self.events.emit(Event::now(Some(call.id.clone()), kind));

@@ -10,7 +10,7 @@ use toolhub_core::{
     CallId, Event, EventKind, EventSink, Outcome, Say as _, ToolCall, ToolError, ToolName, ToolOutput,
 };
 
-use crate::mend::Mended;
+use crate::coerce::Coerced;
 use crate::router::Route;
 use crate::strategy::Ran;
 
@@ -61,7 +61,7 @@ impl<'a> Record<'a> {
     }
 
     /// What was mended in the arguments.
-    fn mended(&self) -> Option<&'a Mended> {
+    fn mended(&self) -> Option<&'a Coerced> {
         self.route?.candidates.first()?.mended.as_ref()
     }
 

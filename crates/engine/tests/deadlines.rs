@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::json;
 use tokio::time::Instant;
-use toolhub_core::ports::Silence;
+use toolhub_core::ports::NullSink;
 use toolhub_core::{
     BoxFuture, CallContext, EventKind, RawJson, Source, Tool, ToolCall, ToolDefinition, ToolError, ToolHost,
     ToolOutput,
@@ -59,7 +59,7 @@ impl ToolHost for Script {
 
 /// Runs a call whose tool does these things: when it ended, and whether it ended well.
 async fn ended(tool: &Tool, steps: &[(u64, Step)], timeout: Option<u64>) -> (u64, bool) {
-    let engine = Engine::new(Policy::default(), Arc::new(Silence));
+    let engine = Engine::new(Policy::default(), Arc::new(NullSink));
     let host: Arc<dyn ToolHost> = Arc::new(Script(steps.to_vec()));
     engine.add_host(&host, Deadlines::default());
     engine.set_tools(&Source::Native, std::slice::from_ref(tool));

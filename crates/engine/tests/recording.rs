@@ -8,7 +8,7 @@ use std::time::SystemTime;
 use serde_json::json;
 use toolhub_core::memory::{CallEnd, CallLog, CallStart, Status};
 use toolhub_core::outcome::AttemptRecord;
-use toolhub_core::ports::{Silence, StoreError};
+use toolhub_core::ports::{NullSink, StoreError};
 use toolhub_core::{
     BoxFuture, CallContext, CallId, Lang, Outcome, RawJson, Say as _, Source, Tool, ToolCall, ToolDefinition,
     ToolError, ToolHost, ToolOutput,
@@ -92,7 +92,7 @@ async fn call_of(log: &Arc<Log>, read_only: bool, call: ToolCall) -> Outcome {
 }
 
 async fn call_with_hints(log: &Arc<Log>, hints: &serde_json::Value, call: ToolCall) -> Outcome {
-    let engine = Engine::new(Policy::default(), Arc::new(Silence)).recording(Arc::clone(log) as _);
+    let engine = Engine::new(Policy::default(), Arc::new(NullSink)).recording(Arc::clone(log) as _);
     let host: Arc<dyn ToolHost> = Arc::new(Host);
     engine.add_host(&host, Deadlines::default());
     let definition = json!({"name": "t", "annotations": hints});

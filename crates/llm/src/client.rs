@@ -13,7 +13,7 @@ use toolhub_core::model::{ChatReply, ChatRequest, LanguageModel, Listener, Model
 use url::Url;
 
 use crate::assembly::Assembly;
-use crate::concession::{Asked, Concessions};
+use crate::compat::{Asked, CompatRules};
 use crate::endpoint::{Api, Endpoint};
 use crate::exchange::Exchange;
 use crate::failure::{Failure, root_cause};
@@ -85,7 +85,7 @@ impl ModelClient {
         };
         let client = self.http().map_err(|failure| failure.error)?;
         let exchange = Exchange { client, endpoint: &self.endpoint, silence: self.silence(whole) };
-        let mut made = Concessions(self.conceded.load(Ordering::Relaxed));
+        let mut made = CompatRules(self.conceded.load(Ordering::Relaxed));
         let mut tries = 0;
         loop {
             let body = match self.endpoint.api {
@@ -116,10 +116,10 @@ impl ModelClient {
 
     fn next_concession(
         &self,
-        made: Concessions,
+        made: CompatRules,
         error: &ModelError,
         request: &ChatRequest,
-    ) -> Option<Concessions> {
+    ) -> Option<CompatRules> {
         if self.endpoint.api == Api::Anthropic {
             return None;
         }

@@ -4,7 +4,7 @@ mod anthropic;
 mod arguments;
 mod assembly;
 mod client;
-mod concession;
+mod compat;
 pub mod discover;
 mod endpoint;
 mod exchange;

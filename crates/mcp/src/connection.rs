@@ -8,12 +8,12 @@ use std::time::Duration;
 use serde::Deserialize;
 use toolhub_core::{RawJson, RawObject, ToolDefinition, TraceContext};
 
-use crate::asker::{Asker, Askers};
-use crate::doorman::Doorman;
 use crate::era::Era;
 use crate::error::McpError;
 use crate::headers;
+use crate::request_origin::{InFlightRequests, RequestOrigin};
 use crate::request_state::StateTarget;
+use crate::server_requests::ServerRequests;
 use crate::task_call::requires_task;
 use crate::transport::{Listener, OutgoingRequest, Repeat, StderrRing, Transport};
 use crate::wire::{self, Meta, Modern, Said};
@@ -36,7 +36,7 @@ const MAX_ROUNDS: usize = 10;
 pub(crate) struct Channel {
     transport: Box<dyn Transport>,
     ids: AtomicU64,
-    askers: Arc<Askers>,
+    in_flight: Arc<InFlightRequests>,
 }
 
 /// A request before it has an id.
@@ -52,29 +52,33 @@ pub(crate) struct Ask {
     /// Who hears of it on its way.
     pub(crate) listener: Option<Arc<dyn Listener>>,
     /// Who wants it, where they can be asked.
-    pub(crate) asker: Option<Asker>,
+    pub(crate) origin: Option<RequestOrigin>,
     /// When it may be sent a second time.
     pub(crate) repeat: Repeat,
 }
 
 impl Channel {
-    pub(crate) fn new(transport: Box<dyn Transport>, doorman: &Doorman) -> Self {
+    pub(crate) fn new(transport: Box<dyn Transport>, server_requests: &ServerRequests) -> Self {
         // No two channels share an id, so that an answer for one is never taken for an answer to another, whatever
         // connection it comes over.
         let number = CHANNELS.fetch_add(1, Ordering::Relaxed) % MAX_CHANNELS;
-        Self { transport, ids: AtomicU64::new((number << 32) + 1), askers: Arc::clone(&doorman.askers) }
+        Self {
+            transport,
+            ids: AtomicU64::new((number << 32) + 1),
+            in_flight: Arc::clone(&server_requests.in_flight),
+        }
     }
 
     /// Asks as it stands; `meta` is what the era adds.
     pub(crate) async fn ask(&self, ask: &Ask, mut meta: Meta<'_>) -> Result<RawJson, McpError> {
-        let Ask { method, params, name, arguments, headers, listener, asker, repeat } = ask;
+        let Ask { method, params, name, arguments, headers, listener, origin, repeat } = ask;
         let id = self.ids.fetch_add(1, Ordering::Relaxed);
         meta.progress = listener.is_some().then_some(id);
-        let mut known = match asker {
-            Some(asker) => Some(self.askers.enter(id, asker.clone())),
+        let mut known = match origin {
+            Some(origin) => Some(self.in_flight.enter(id, origin.clone())),
             None => {
                 if method == "tools/call" {
-                    self.askers.enter_owner();
+                    self.in_flight.enter_owner();
                 }
                 None
             }
@@ -84,7 +88,7 @@ impl Channel {
         drop(meta);
         let listener = listener.as_ref();
         let repeat = *repeat;
-        let principal = asker.as_ref().and_then(|asker| asker.link.principal());
+        let principal = origin.as_ref().and_then(|origin| origin.link.principal());
         let request = OutgoingRequest { id, method, name, body, headers, listener, repeat, principal };
         let answer = self.transport.request(request).await;
         if let (Some(known), Ok(_) | Err(McpError::Rpc { .. })) = (&mut known, &answer) {
@@ -118,7 +122,7 @@ pub(crate) struct Connection {
     channel: Channel,
     pub(crate) greeting: Greeting,
     stderr: StderrRing,
-    doorman: Arc<Doorman>,
+    server_requests: Arc<ServerRequests>,
 }
 
 impl std::fmt::Debug for Connection {
@@ -132,9 +136,9 @@ impl Connection {
         channel: Channel,
         greeting: Greeting,
         stderr: StderrRing,
-        doorman: Arc<Doorman>,
+        server_requests: Arc<ServerRequests>,
     ) -> Self {
-        Self { channel, greeting, stderr, doorman }
+        Self { channel, greeting, stderr, server_requests }
     }
 
     pub(crate) fn is_open(&self) -> bool {
@@ -147,26 +151,26 @@ impl Connection {
 
     /// Asks in the form the server's era wants, and answers what a modern server asks back.
     pub(crate) async fn ask(&self, mut ask: Ask) -> Result<RawJson, McpError> {
-        if let Some(asker) = &ask.asker
-            && !asker.link.extras().is_empty()
+        if let Some(origin) = &ask.origin
+            && !origin.link.extras().is_empty()
         {
-            let given = self.retried(&ask, asker)?;
+            let given = self.retried(&ask, origin)?;
             given.into_iter().for_each(|(key, value)| ask.params.set(key, value));
         }
-        if let Some(trace) = ask.asker.as_ref().and_then(|asker| asker.trace.as_ref()) {
+        if let Some(trace) = ask.origin.as_ref().and_then(|origin| origin.trace.as_ref()) {
             ask.headers.extend(said_of(trace).map(|(key, value)| (key.to_owned(), value)));
         }
         let Era::Modern = self.greeting.era else {
-            let given = without_protocol(given(ask.asker.as_ref()));
+            let given = without_protocol(given(ask.origin.as_ref()));
             return self.channel.ask(&ask, Meta { given, ..Meta::default() }).await;
         };
-        let hands_on = ask.asker.as_ref().is_some_and(|asker| asker.link.takes_questions_as_results());
+        let hands_on = ask.origin.as_ref().is_some_and(|origin| origin.link.takes_questions_as_results());
         for _ in 0..MAX_ROUNDS {
-            let can = ask.asker.as_ref().map(|asker| asker.link.capabilities());
-            let can = can.unwrap_or_else(|| self.doorman.capabilities());
+            let can = ask.origin.as_ref().map(|origin| origin.link.capabilities());
+            let can = can.unwrap_or_else(|| self.server_requests.capabilities());
             let modern =
-                Some(Modern { version: &self.greeting.version, can, hears: hears(ask.asker.as_ref()) });
-            let meta = Meta { given: given(ask.asker.as_ref()), modern, progress: None };
+                Some(Modern { version: &self.greeting.version, can, hears: hears(ask.origin.as_ref()) });
+            let meta = Meta { given: given(ask.origin.as_ref()), modern, progress: None };
             let result = self.channel.ask(&ask, meta).await?;
             let Some(wanted) = InputRequired::of(&result) else { return Ok(result) };
             if hands_on {
@@ -177,7 +181,7 @@ impl Connection {
             if !wanted.input_requests.is_empty() {
                 ask.params.set(
                     INPUT_RESPONSES,
-                    self.doorman.inputs(&wanted.input_requests, ask.asker.as_ref()).await?,
+                    self.server_requests.inputs(&wanted.input_requests, ask.origin.as_ref()).await?,
                 );
             }
             if let Some(state) = wanted.request_state {
@@ -189,8 +193,8 @@ impl Connection {
 
     /// What a client that retries a request adds to its params. A state is passed on only if this server issued it to the
     /// same principal for the same request. Legacy servers know neither member.
-    fn retried(&self, ask: &Ask, asker: &Asker) -> Result<Vec<(&'static str, RawJson)>, McpError> {
-        let (extras, modern) = (asker.link.extras(), self.greeting.era == Era::Modern);
+    fn retried(&self, ask: &Ask, origin: &RequestOrigin) -> Result<Vec<(&'static str, RawJson)>, McpError> {
+        let (extras, modern) = (origin.link.extras(), self.greeting.era == Era::Modern);
         let mut given = Vec::new();
         if let Some(token) = extras.get(REQUEST_STATE).filter(|token| token.get() != "null") {
             let state = self.state_target(ask).open(token).filter(|_| modern);
@@ -214,8 +218,8 @@ impl Connection {
 
     fn state_target<'a>(&'a self, ask: &'a Ask) -> StateTarget<'a> {
         StateTarget {
-            principal: ask.asker.as_ref().and_then(|asker| asker.link.principal()),
-            server: self.doorman.server.as_str(),
+            principal: ask.origin.as_ref().and_then(|origin| origin.link.principal()),
+            server: self.server_requests.server.as_str(),
             method: &ask.method,
             name: ask.name.as_deref(),
         }
@@ -255,11 +259,11 @@ impl Connection {
             arguments: Some(arguments.clone()),
             headers,
             listener: Some(Arc::clone(&heard.listener)),
-            asker: heard.asker.clone(),
+            origin: heard.origin.clone(),
             repeat: heard.repeat,
         };
         // A client of the gateway creates and follows tasks itself.
-        match heard.asker.is_none() && requires_task(tool) {
+        match heard.origin.is_none() && requires_task(tool) {
             true => Box::pin(self.call_as_task(ask)).await,
             false => self.ask(ask).await,
         }
@@ -277,15 +281,15 @@ fn unknown_state() -> McpError {
 /// Who hears of a call on its way, and whether it may be sent twice.
 pub(crate) struct Heard {
     pub(crate) listener: Arc<dyn Listener>,
-    pub(crate) asker: Option<Asker>,
+    pub(crate) origin: Option<RequestOrigin>,
     pub(crate) repeat: Repeat,
 }
 
 /// What goes along with a request: what its client sent, and which trace it is part of (2026-07-28, basic: trace context).
-fn given(asker: Option<&Asker>) -> Cow<'_, RawObject> {
-    let Some(asker) = asker else { return Cow::Owned(RawObject::default()) };
-    let mut meta = Cow::Borrowed(asker.link.meta());
-    if let Some(trace) = &asker.trace {
+fn given(origin: Option<&RequestOrigin>) -> Cow<'_, RawObject> {
+    let Some(origin) = origin else { return Cow::Owned(RawObject::default()) };
+    let mut meta = Cow::Borrowed(origin.link.meta());
+    if let Some(trace) = &origin.trace {
         let meta = meta.to_mut();
         // What was added to another trace is not for this one.
         meta.remove("tracestate");
@@ -297,8 +301,8 @@ fn given(asker: Option<&Asker>) -> Cow<'_, RawObject> {
 }
 
 /// What its client wants to hear of logs, where it says that once for all its requests.
-fn hears(asker: Option<&Asker>) -> Option<RawJson> {
-    asker?.link.hears()
+fn hears(origin: Option<&RequestOrigin>) -> Option<RawJson> {
+    origin?.link.hears()
 }
 
 /// A trace as requests name it, in `_meta` and in the headers of HTTP.

@@ -10,12 +10,12 @@ use toolhub_core::{BoxFuture, RawJson};
 
 use crate::config::{HttpSpec, Permitted, ServerSpec, StdioSpec, TransportSpec};
 use crate::connection::{Ask, Channel, Connection, Greeting};
-use crate::doorman::Doorman;
 use crate::era::{Era, LEGACY, MODERN, UNSUPPORTED_VERSION, is_modern_error};
 use crate::error::McpError;
-use crate::greet::{discover, hello, modern_meta, offered, supported};
+use crate::initialize::{discover, hello, modern_meta, offered, supported};
 use crate::oauth::Authorizer;
 use crate::relay::{Dialed, Dialer, Hello};
+use crate::server_requests::ServerRequests;
 use crate::transport::http::Http;
 use crate::transport::relay::{self, NoLink, Relayed};
 use crate::transport::sse::Sse;
@@ -28,13 +28,13 @@ const PROBE_ALONE: Duration = Duration::from_secs(1);
 const STRAGGLING: Duration = Duration::from_millis(500);
 
 /// Whom to meet, and what is known of them.
-pub(crate) struct Meeting<'a> {
+pub(crate) struct Connector<'a> {
     pub(crate) spec: &'a ServerSpec,
     /// Opens links to hubs that run already.
     pub(crate) relay: Option<&'a dyn Dialer>,
     /// What it spoke last time.
     pub(crate) known: Option<Era>,
-    pub(crate) doorman: Arc<Doorman>,
+    pub(crate) server_requests: Arc<ServerRequests>,
     /// Has the tokens that an HTTP server may want.
     pub(crate) authorizer: Option<Arc<dyn Authorizer>>,
     pub(crate) tasks: &'a TaskTracker,
@@ -55,7 +55,7 @@ enum Probe {
     Silent(McpError),
 }
 
-impl Meeting<'_> {
+impl Connector<'_> {
     /// Connects. The caller sets the deadline.
     pub(crate) async fn open(&self) -> Result<Connection, McpError> {
         if let Some(connection) = self.open_relayed().await? {
@@ -79,19 +79,19 @@ impl Meeting<'_> {
             let hello = Hello::new(&secret, server.as_str(), identity.clone());
             match relay::open(stream, &hello, server).await {
                 Ok(link) => {
-                    self.doorman.note_relay(Text::new(
+                    self.server_requests.note_relay(Text::new(
                         "uses the connection of the running `toolhub serve`",
                         "使用正在运行的 `toolhub serve` 的连接",
                     ));
                     let greeting = link.greeting.clone();
                     let relayed = Relayed::new(link, server.clone(), self.inbox(), self.tasks);
-                    let channel = Channel::new(Box::new(relayed), &self.doorman);
+                    let channel = Channel::new(Box::new(relayed), &self.server_requests);
                     return Ok(Some(self.greeted(channel, greeting, StderrRing::default())));
                 }
                 Err(NoLink::Failed(error)) => return Err(error),
                 Err(NoLink::Unusable(why)) => {
                     let why = |lang| why.say(lang);
-                    self.doorman.note_relay(Text::new(
+                    self.server_requests.note_relay(Text::new(
                         format!("does not use the running `toolhub serve`: {}", why(Lang::En)),
                         format!("不使用正在运行的 `toolhub serve`：{}", why(Lang::Zh)),
                     ));
@@ -120,21 +120,21 @@ impl Meeting<'_> {
     }
 
     fn inbox(&self) -> Arc<dyn Inbox> {
-        Arc::clone(&self.doorman) as Arc<dyn Inbox>
+        Arc::clone(&self.server_requests) as Arc<dyn Inbox>
     }
 
     fn greeted(&self, channel: Channel, greeting: Greeting, stderr: StderrRing) -> Connection {
-        Connection::new(channel, greeting, stderr, Arc::clone(&self.doorman))
+        Connection::new(channel, greeting, stderr, Arc::clone(&self.server_requests))
     }
 
     /// Greets a server as a modern one. Who refuses our version and offers it in the same breath is asked once more.
     async fn discover(&self, channel: &Channel) -> Result<Greeting, McpError> {
-        let found = discover(channel, &self.doorman).await;
+        let found = discover(channel, &self.server_requests).await;
         match &found {
             Err(McpError::Rpc { code: UNSUPPORTED_VERSION, data, .. })
                 if offered(data.as_ref(), &MODERN).is_some() =>
             {
-                discover(channel, &self.doorman).await
+                discover(channel, &self.server_requests).await
             }
             _ => found,
         }
@@ -189,7 +189,7 @@ impl Meeting<'_> {
             // Slow to start and modern, or no longer as old as it was: ask once more, with all the time left.
             Err(McpError::Rpc { .. }) => {
                 let (channel, stderr) = self.start(spec)?;
-                let greeting = discover(&channel, &self.doorman).await?;
+                let greeting = discover(&channel, &self.server_requests).await?;
                 Ok(self.greeted(channel, greeting, stderr))
             }
             Err(error) => Err(error),
@@ -209,7 +209,7 @@ impl Meeting<'_> {
         let ping = async {
             tokio::time::sleep(PROBE_ALONE).await;
             let ping = Ask { method: "ping".into(), repeat: Repeat::Safe, ..Ask::default() };
-            match channel.ask(&ping, modern_meta(&self.doorman)).await {
+            match channel.ask(&ping, modern_meta(&self.server_requests)).await {
                 Ok(_) | Err(McpError::Rpc { .. }) => tokio::time::sleep(STRAGGLING).await,
                 // The probe fails in the same way.
                 Err(_) => std::future::pending().await,
@@ -244,7 +244,7 @@ impl Meeting<'_> {
         doubtful: bool,
     ) -> Result<Greeting, McpError> {
         // `initialized` is sent once it is certain that no modern answer came first.
-        let hello = hello(channel, &self.doorman);
+        let hello = hello(channel, &self.server_requests);
         tokio::pin!(hello);
         let answered = tokio::select! {
             biased;
@@ -276,7 +276,7 @@ impl Meeting<'_> {
     async fn discover_instead(&self, channel: &Channel, refusal: McpError) -> Result<Greeting, McpError> {
         match &refusal {
             McpError::Rpc { data, .. } if offered(data.as_ref(), &MODERN).is_some() => {
-                discover(channel, &self.doorman).await
+                discover(channel, &self.server_requests).await
             }
             _ => Err(refusal),
         }
@@ -287,11 +287,11 @@ impl Meeting<'_> {
         let stdio = Stdio::start(&spec.permitted(&self.spec.consent)?, self.inbox(), self.tasks)?;
         let stderr = stdio.stderr.clone();
         *self.stderr.lock().unwrap_or_else(PoisonError::into_inner) = stderr.clone();
-        Ok((Channel::new(Box::new(stdio), &self.doorman), stderr))
+        Ok((Channel::new(Box::new(stdio), &self.server_requests), stderr))
     }
 
     async fn initialize(&self, channel: &Channel) -> Result<Greeting, McpError> {
-        let greeting = hello(channel, &self.doorman).await?;
+        let greeting = hello(channel, &self.server_requests).await?;
         channel.notify("notifications/initialized").await?;
         Ok(greeting)
     }
@@ -300,7 +300,7 @@ impl Meeting<'_> {
     /// old transport.
     async fn open_http(&self, spec: &Permitted<HttpSpec>) -> Result<Connection, McpError> {
         let http = Arc::new(Http::new(spec, self.authorizer.clone(), self.inbox(), self.tasks)?);
-        let channel = Channel::new(Box::new(SharedHttp(Arc::clone(&http))), &self.doorman);
+        let channel = Channel::new(Box::new(SharedHttp(Arc::clone(&http))), &self.server_requests);
         if self.spec.era == Some(Era::Modern) {
             http.speak(MODERN.first().copied());
             let greeting = self.discover(&channel).await?;
@@ -327,7 +327,7 @@ impl Meeting<'_> {
                     && (self.known.is_some() || offered(data.as_ref(), &MODERN).is_some()) =>
             {
                 http.speak(MODERN.first().copied());
-                let greeting = discover(&channel, &self.doorman).await?;
+                let greeting = discover(&channel, &self.server_requests).await?;
                 Ok(self.greeted(channel, greeting, StderrRing::default()))
             }
             McpError::Http { status: 400 | 404 | 405, .. } => {
@@ -342,10 +342,10 @@ impl Meeting<'_> {
     }
 
     async fn initialize_http(&self, channel: &Channel, http: &Arc<Http>) -> Result<Greeting, McpError> {
-        let greeting = hello(channel, &self.doorman).await?;
+        let greeting = hello(channel, &self.server_requests).await?;
         http.speak(Some(&greeting.version));
         if http.has_session() {
-            self.doorman.askers.join_session();
+            self.server_requests.in_flight.join_session();
         }
         channel.notify("notifications/initialized").await?;
         if self.listen {
@@ -364,8 +364,8 @@ impl Meeting<'_> {
         }
         let sse = Sse::open(spec, self.authorizer.clone(), self.inbox(), self.tasks).await?;
         // Its stream is the session.
-        self.doorman.askers.join_session();
-        let channel = Channel::new(Box::new(sse), &self.doorman);
+        self.server_requests.in_flight.join_session();
+        let channel = Channel::new(Box::new(sse), &self.server_requests);
         let greeting = self.initialize(&channel).await?;
         Ok(self.greeted(channel, greeting, StderrRing::default()))
     }

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use toolhub_core::error::Effect;
 use toolhub_core::{BoxFuture, CallContext, RawJson, Source, Tool, ToolError, ToolHost, ToolOutput};
 
-use crate::asker::{Asker, Follower};
 use crate::connection::{Connection, Heard};
 use crate::error::McpError;
-use crate::standing::Mark;
+use crate::request_origin::{ProgressForwarder, RequestOrigin};
+use crate::server_status::Mark;
 use crate::supervisor::Server;
 use crate::transport::Repeat;
 
@@ -36,11 +36,11 @@ impl McpHost {
             Some(ready) => ready,
             None => Box::pin(connected(&server)).await?,
         };
-        let follower = Arc::new(Follower::new(context.clone()));
-        let asker = context.caller.as_ref();
-        let asker = asker.map(|link| Asker::calling(link.clone(), &follower, || self.source()));
+        let follower = Arc::new(ProgressForwarder::new(context.clone()));
+        let origin = context.caller.as_ref();
+        let origin = origin.map(|link| RequestOrigin::calling(link.clone(), &follower, || self.source()));
         let repeat = if tool.hints().may_repeat() { Repeat::Safe } else { Repeat::IfUnprocessed };
-        let heard = Heard { listener: follower, asker, repeat };
+        let heard = Heard { listener: follower, origin, repeat };
         let mut result = connection.call_tool(&tool.definition, arguments, &heard).await;
         if let Err(McpError::SessionExpired { effect }) = &result {
             server.forget(&connection);

@@ -1,51 +1,51 @@
 //! The only crate that knows MCP: our own wire layer with raw payloads, so that what is not understood is kept.
 
-mod asker;
 mod breaker;
+mod cached_head;
 pub mod config;
 mod connection;
-mod doorman;
 mod era;
 mod error;
+mod forward;
 #[cfg(any(test, feature = "fuzzing"))]
 #[doc(hidden)]
 pub mod fuzzing;
 pub mod gateway;
-mod greet;
 mod handler;
 mod handshake;
 mod headers;
 mod host;
-mod inquiry;
+mod initialize;
 mod instances;
-pub mod lane;
-mod likeness;
 mod listing;
-mod news;
 pub mod oauth;
-mod passage;
 mod relay;
+mod request_origin;
 mod request_state;
 mod scan;
+mod server_requests;
+mod server_status;
+mod singleflight;
 pub mod skills;
-mod standing;
+mod subscription_stream;
 mod supervisor;
 mod task_call;
 mod transport;
 mod wire;
+pub mod worker;
 
+pub use cached_head::CachedHead;
 pub use era::Era;
 pub use error::McpError;
+pub use forward::ForwardedRequest;
 pub use handler::{ClientHandler, HandlerAnswer, Refusal};
 pub use host::McpHost;
-pub use inquiry::Listed;
-pub use likeness::Likeness;
 pub use listing::{Listing, Offer};
-pub use passage::Passage;
 pub use relay::{Dialed, Dialer, Relay, RelayStream};
-pub use standing::{Past, ServerState};
+pub use server_status::{FailureHistory, ServerState};
+pub use singleflight::Listed;
 pub use supervisor::{Server, ServerContext};
-pub use transport::{Enclosure, Fence, last_lines};
+pub use transport::{ProcessSandbox, SandboxedProcess, last_lines};
 
 /// Ends the children that a hub left which was killed, where the system tells whose they were. Blocks.
 pub fn sweep_left_behind() {

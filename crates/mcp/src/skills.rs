@@ -11,8 +11,8 @@ use sha2::{Digest as _, Sha256};
 use toolhub_core::{RawJson, RawObject};
 
 use crate::error::McpError;
+use crate::forward::ForwardedRequest;
 use crate::listing;
-use crate::passage::Passage;
 use crate::supervisor::{Purpose, Server};
 
 /// The extension's name.
@@ -218,8 +218,8 @@ impl Server {
     }
 }
 
-fn passage(method: &str, uri: &str) -> Passage {
-    Passage {
+fn passage(method: &str, uri: &str) -> ForwardedRequest {
+    ForwardedRequest {
         method: method.to_owned(),
         params: RawObject::default().with("uri", uri),
         name: (method == "resources/read").then(|| uri.to_owned()),

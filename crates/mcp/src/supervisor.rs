@@ -14,22 +14,22 @@ use tokio_util::task::TaskTracker;
 use toolhub_core::lang::Text;
 use toolhub_core::{Event, EventKind, EventSink, ServerId};
 
-use crate::asker::{Askers, Users};
 use crate::breaker::Advice;
 use crate::config::{Instances, ServerSpec, TransportSpec};
 use crate::connection::Connection;
-use crate::doorman::{Doorman, Roots};
 use crate::era::Era;
 use crate::error::McpError;
 use crate::handler::ClientHandler;
-use crate::handshake::Meeting;
+use crate::handshake::Connector;
 use crate::instances::Pool;
-use crate::lane;
-use crate::news::follow;
 use crate::oauth::{Authorizer, Guard, OAuthError, Surroundings, TokenStore};
 use crate::relay::Dialer;
-use crate::standing::{Attempt, Live, Mark, Past, ServerState, Standing};
+use crate::request_origin::{InFlightRequests, Users};
+use crate::server_requests::{Roots, ServerRequests};
+use crate::server_status::{Attempt, FailureHistory, Live, Mark, ServerState, ServerStatus};
+use crate::subscription_stream::follow;
 use crate::transport::StderrRing;
+use crate::worker;
 
 /// How long a server may take to answer the probe before its circuit opens.
 const PROBE_TIMEOUT: Duration = Duration::from_secs(5);
@@ -68,8 +68,8 @@ pub struct Server {
     guard: Result<Arc<Guard>, OAuthError>,
     tasks: TaskTracker,
     changes: watch::Sender<u64>,
-    standing: Mutex<Standing>,
-    /// The standing's own, which is read without it.
+    status: Mutex<ServerStatus>,
+    /// Belongs to `status`, and is read without its lock.
     turns: Arc<AtomicU64>,
     /// Counts how often it was connected.
     connects: watch::Sender<u32>,
@@ -89,32 +89,33 @@ impl std::fmt::Debug for Server {
 
 impl Server {
     /// A server that is not connected yet, with what is remembered of it.
-    pub fn new(spec: ServerSpec, past: Past, context: ServerContext) -> Self {
-        let standing = Standing::after(past);
-        let turns = Arc::clone(&standing.turns);
+    pub fn new(spec: ServerSpec, past: FailureHistory, context: ServerContext) -> Self {
+        let status = ServerStatus::after(past);
+        let turns = Arc::clone(&status.turns);
         let tasks = TaskTracker::new();
         let (store, events) = (Arc::clone(&context.logins), Arc::clone(&context.events));
         let guard = Guard::of(&spec, Surroundings { store, events, tasks: tasks.clone() }).map(Arc::new);
         let (changes, connects) = (watch::Sender::new(0), watch::Sender::new(0));
         let watched = watch::Sender::default();
-        let standing = Mutex::new(standing);
+        let status = Mutex::new(status);
         let pool = Pool::of(spec.instances);
         let users = Arc::default();
-        Self { spec, context, guard, tasks, changes, standing, turns, connects, watched, pool, users }
+        Self { spec, context, guard, tasks, changes, status, turns, connects, watched, pool, users }
     }
 
     /// Another instance of the same server, with a connection and a breaker of its own, so that whoever brings one down
     /// does not keep others from theirs. The login, the changes it tells of and the tasks it runs are the server's.
     pub(crate) fn another(&self) -> Self {
-        let standing = Standing::after(Past { era: self.standing().era, ..Past::default() });
+        let status =
+            ServerStatus::after(FailureHistory { era: self.lock_status().era, ..FailureHistory::default() });
         Self {
             spec: self.spec.clone(),
             context: self.context.clone(),
             guard: self.guard.clone(),
             tasks: self.tasks.clone(),
             changes: self.changes.clone(),
-            turns: Arc::clone(&standing.turns),
-            standing: Mutex::new(standing),
+            turns: Arc::clone(&status.turns),
+            status: Mutex::new(status),
             connects: watch::Sender::new(0),
             watched: watch::Sender::default(),
             pool: None,
@@ -129,8 +130,8 @@ impl Server {
 
     /// Whether it is connected, or will be, or a request holds it.
     pub(crate) fn is_in_use(&self) -> bool {
-        let standing = self.standing();
-        standing.in_flight > 0 || standing.connecting.is_some() || standing.open().is_some()
+        let status = self.lock_status();
+        status.in_flight > 0 || status.connecting.is_some() || status.open().is_some()
     }
 
     /// Its id.
@@ -168,8 +169,8 @@ impl Server {
         &self.watched
     }
 
-    pub(crate) fn standing(&self) -> MutexGuard<'_, Standing> {
-        self.standing.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(crate) fn lock_status(&self) -> MutexGuard<'_, ServerStatus> {
+        self.status.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) fn emit(&self, kind: EventKind) {
@@ -178,27 +179,27 @@ impl Server {
 
     /// How it stands; where only instances for callers are connected, how the first of those does.
     pub fn status(&self) -> ServerState {
-        let own = self.standing().told();
+        let own = self.lock_status().told();
         if !matches!(own, ServerState::Idle) {
             return own;
         }
-        let mut others = self.instances().into_iter().map(|instance| instance.standing().told());
+        let mut others = self.instances().into_iter().map(|instance| instance.lock_status().told());
         others.find(|state| matches!(state, ServerState::Connected { .. })).unwrap_or(own)
     }
 
     /// Why the last try failed, if it did.
     pub fn last_error(&self) -> Option<McpError> {
-        self.standing().last_error.clone()
+        self.lock_status().last_error.clone()
     }
 
     /// How it fared, for those who remember it.
-    pub fn past(&self) -> Past {
-        self.standing().past()
+    pub fn past(&self) -> FailureHistory {
+        self.lock_status().past()
     }
 
     /// How much longer its past speaks against trying it.
     pub fn avoided_for(&self) -> Option<Duration> {
-        match self.standing().breaker.advice(Instant::now()) {
+        match self.lock_status().breaker.advice(Instant::now()) {
             Advice::Go => None,
             Advice::Wait(left) | Advice::LeaveAlone(left) => Some(left),
         }
@@ -206,17 +207,17 @@ impl Server {
 
     /// Why it is not tried for a while, where it is not.
     pub fn left_alone(&self) -> Option<McpError> {
-        let standing = self.standing();
-        match standing.breaker.advice(Instant::now()) {
-            Advice::LeaveAlone(left) => Some(standing.left_alone(self.id(), left)),
+        let status = self.lock_status();
+        match status.breaker.advice(Instant::now()) {
+            Advice::LeaveAlone(left) => Some(status.left_alone(self.id(), left)),
             Advice::Go | Advice::Wait(_) => None,
         }
     }
 
     /// Whether it is connected, or will be if all goes well.
     pub fn is_being_met(&self) -> bool {
-        let standing = self.standing();
-        standing.connecting.is_some() || standing.open().is_some()
+        let status = self.lock_status();
+        status.connecting.is_some() || status.open().is_some()
     }
 
     /// How often it was started again after the first time.
@@ -226,8 +227,8 @@ impl Server {
 
     /// The last lines that a child wrote to its standard error; of one that failed, before it did.
     pub fn stderr_tail(&self) -> Vec<String> {
-        let standing = self.standing();
-        match (&standing.live, &standing.last_error) {
+        let status = self.lock_status();
+        match (&status.live, &status.last_error) {
             (Some(live), _) => live.connection.stderr_tail(),
             (None, error) => error.as_ref().map(|error| error.stderr().to_vec()).unwrap_or_default(),
         }
@@ -246,38 +247,38 @@ impl Server {
     /// Counts a request that is under way, until what is given back is dropped; with the connection, where there is one
     /// and nothing speaks against it. All of that is one look, since every call takes it.
     pub(crate) fn hold_ready(&self) -> (Held<'_>, Option<(Arc<Connection>, Mark)>) {
-        let mut standing = self.standing();
-        standing.in_flight += 1;
-        let well = standing.breaker.failures() == 0;
-        let ready = standing.open().filter(|_| well).map(|open| (Arc::clone(open), standing.mark()));
-        drop(standing);
+        let mut status = self.lock_status();
+        status.in_flight += 1;
+        let well = status.breaker.failures() == 0;
+        let ready = status.open().filter(|_| well).map(|open| (Arc::clone(open), status.mark()));
+        drop(status);
         (Held { server: self, purpose: Purpose::Work, over: false }, ready)
     }
 
     /// The connection, made now if there is none. Whoever comes meanwhile waits for the same one.
     pub(crate) async fn connection(self: &Arc<Self>) -> Result<Arc<Connection>, McpError> {
         let connecting = {
-            let mut standing = self.standing();
+            let mut status = self.lock_status();
             // A server over HTTP may be left alone though nothing tells that its connection is of no use.
-            if standing.connecting.is_none()
-                && standing.breaker.failures() > 0
-                && let Advice::LeaveAlone(left) = standing.breaker.advice(Instant::now())
+            if status.connecting.is_none()
+                && status.breaker.failures() > 0
+                && let Advice::LeaveAlone(left) = status.breaker.advice(Instant::now())
             {
-                return Err(standing.left_alone(self.id(), left));
+                return Err(status.left_alone(self.id(), left));
             }
-            if let Some(connection) = standing.open() {
+            if let Some(connection) = status.open() {
                 return Ok(Arc::clone(connection));
             }
-            if standing.connecting.is_none() {
+            if status.connecting.is_none() {
                 // A task of its own: a waiter that gives up does not take the attempt away from the others. What comes of it
-                // serves calls of every lane.
-                let task = self.tasks.spawn_on(Arc::clone(self).connect(), &lane::home());
+                // serves calls of every worker.
+                let task = self.tasks.spawn_on(Arc::clone(self).connect(), &worker::home());
                 let abort = task.abort_handle();
                 let gone = || Err(McpError::connect(Text::new("connecting was given up", "已放弃连接")));
                 let waiting = task.map(move |joined| joined.unwrap_or_else(|_| gone())).boxed().shared();
-                standing.connecting = Some(Attempt { waiting, abort });
+                status.connecting = Some(Attempt { waiting, abort });
             }
-            standing.connecting.as_ref().map(|attempt| attempt.waiting.clone())
+            status.connecting.as_ref().map(|attempt| attempt.waiting.clone())
         };
         match connecting {
             Some(connecting) => connecting.await,
@@ -287,42 +288,42 @@ impl Server {
 
     /// Forgets a connection that turned out to be of no use, so that the next call makes another.
     pub(crate) fn forget(&self, connection: &Arc<Connection>) {
-        let mut standing = self.standing();
-        if standing.live.as_ref().is_some_and(|live| Arc::ptr_eq(&live.connection, connection)) {
-            standing.live = None;
+        let mut status = self.lock_status();
+        if status.live.as_ref().is_some_and(|live| Arc::ptr_eq(&live.connection, connection)) {
+            status.live = None;
         }
     }
 
     /// Lets the server be tried at once, whatever it did before: somebody asked for it by name.
     pub fn ask_for(&self) {
-        self.standing().breaker.ask_for();
+        self.lock_status().breaker.ask_for();
     }
 
     /// Forgets which era it spoke: one that was too slow to answer the modern greeting was taken for an old one.
     pub fn forget_era(&self) {
-        self.standing().era = None;
+        self.lock_status().era = None;
     }
 
     /// This moment, for what begins now.
     pub(crate) fn mark(&self) -> Mark {
-        self.standing().mark()
+        self.lock_status().mark()
     }
 
     /// Whether a server still answers that lost a request, asked before the failure would open the circuit for all callers.
     /// Over HTTP a lost request ends no connection: arguments of one caller may be the cause, which is no reason to
     /// refuse the others.
     pub(crate) async fn survives(&self, connection: &Connection) -> bool {
-        let opens = self.standing().breaker.opens_with_next_failure();
+        let opens = self.lock_status().breaker.opens_with_next_failure();
         opens && connection.is_open() && connection.answers(PROBE_TIMEOUT).await
     }
 
     /// Notes how a request over a connection ended that began then.
     pub(crate) fn note(&self, began: Mark, error: Option<&McpError>) {
-        self.standing().note(began, error);
+        self.lock_status().note(began, error);
     }
 
     async fn connect(self: Arc<Self>) -> Result<Arc<Connection>, McpError> {
-        let advice = self.standing().breaker.advice(Instant::now());
+        let advice = self.lock_status().breaker.advice(Instant::now());
         if let Advice::Wait(pause) = advice {
             tokio::time::sleep(pause).await;
         }
@@ -331,18 +332,20 @@ impl Server {
         let started = Instant::now();
         let stderr = Mutex::new(StderrRing::default());
         let (known, began) = {
-            let standing = self.standing();
-            (standing.era, standing.mark())
+            let status = self.lock_status();
+            (status.era, status.mark())
         };
-        let doorman = Doorman {
+        let server_requests = ServerRequests {
             server: server.clone(),
             events: Arc::clone(&self.context.events),
             handler: Arc::clone(&self.context.handler),
             changes: self.changes.clone(),
-            askers: Arc::new(match self.spec.transport {
+            in_flight: Arc::new(match self.spec.transport {
                 // Another process each time.
-                TransportSpec::Stdio(_) => Askers::default(),
-                TransportSpec::Http(_) | TransportSpec::Sse(_) => Askers::over_http(Arc::clone(&self.users)),
+                TransportSpec::Stdio(_) => InFlightRequests::default(),
+                TransportSpec::Http(_) | TransportSpec::Sse(_) => {
+                    InFlightRequests::over_http(Arc::clone(&self.users))
+                }
             }),
             roots: match (&self.spec.roots, &self.spec.instances) {
                 (Some(roots), _) => Roots::OfOwner(roots.clone()),
@@ -351,11 +354,11 @@ impl Server {
                 (None, Instances::Shared) => Roots::None,
             },
         };
-        let meeting = Meeting {
+        let connector = Connector {
             spec: &self.spec,
             relay: self.context.relay.as_deref(),
             known,
-            doorman: Arc::new(doorman),
+            server_requests: Arc::new(server_requests),
             authorizer: self.guard.as_ref().ok().map(|guard| Arc::clone(guard) as Arc<dyn Authorizer>),
             tasks: &self.tasks,
             stderr: &stderr,
@@ -363,7 +366,7 @@ impl Server {
             patience: self.spec.connect_timeout,
         };
         let patience = self.spec.connect_timeout;
-        let result = match tokio::time::timeout(patience, meeting.open()).await {
+        let result = match tokio::time::timeout(patience, connector.open()).await {
             Ok(result) => result,
             Err(_) => Err(McpError::TimedOut(patience)),
         };
@@ -380,15 +383,15 @@ impl Server {
                 let tail = stderr.lock().unwrap_or_else(PoisonError::into_inner).tail();
                 let mut error = error.while_connecting(tail);
                 {
-                    let mut standing = self.standing();
-                    standing.connecting = None;
+                    let mut status = self.lock_status();
+                    status.connecting = None;
                     // Nothing is wrong with a server that waits for a login.
                     if matches!(error, McpError::LoginNeeded { .. }) {
-                        standing.wants(&error);
+                        status.wants(&error);
                     } else {
-                        standing.fail(began, &error);
+                        status.fail(began, &error);
                     }
-                    if let Advice::LeaveAlone(_) = standing.breaker.advice(Instant::now()) {
+                    if let Advice::LeaveAlone(_) = status.breaker.advice(Instant::now()) {
                         error = error.for_good();
                     }
                 }
@@ -403,14 +406,14 @@ impl Server {
     fn enter(self: &Arc<Self>, connection: &Arc<Connection>) {
         let helpers = CancellationToken::new();
         {
-            let mut standing = self.standing();
-            standing.connecting = None;
-            standing.era = Some(connection.greeting.era).filter(|_| !connection.greeting.doubtful);
-            standing.last_used = Some(Instant::now());
-            if standing.breaker.failures() == 0 {
-                standing.last_error = None;
+            let mut status = self.lock_status();
+            status.connecting = None;
+            status.era = Some(connection.greeting.era).filter(|_| !connection.greeting.doubtful);
+            status.last_used = Some(Instant::now());
+            if status.breaker.failures() == 0 {
+                status.last_error = None;
             }
-            standing.live =
+            status.live =
                 Some(Live { connection: Arc::clone(connection), _helpers: helpers.clone().drop_guard() });
         }
         self.connects.send_modify(|count| *count += 1);
@@ -435,11 +438,11 @@ impl Server {
     async fn stop_when_idle(self: Arc<Self>, idle: Duration) {
         loop {
             tokio::time::sleep(idle).await;
-            let mut standing = self.standing();
-            if standing.unused_for(idle) {
+            let mut status = self.lock_status();
+            if status.unused_for(idle) {
                 // Dropping it ends this task too, by its guard.
-                let live = standing.live.take();
-                drop(standing);
+                let live = status.live.take();
+                drop(status);
                 drop(live);
                 return;
             }
@@ -448,14 +451,14 @@ impl Server {
 
     /// Counts a request that is under way, until the guard is dropped.
     pub(crate) fn hold(&self, purpose: Purpose) -> Held<'_> {
-        self.standing().in_flight += 1;
+        self.lock_status().in_flight += 1;
         Held { server: self, purpose, over: false }
     }
 
     fn disconnect(&self) {
         let (live, connecting) = {
-            let mut standing = self.standing();
-            (standing.live.take(), standing.connecting.take())
+            let mut status = self.lock_status();
+            (status.live.take(), status.connecting.take())
         };
         drop(live);
         if let Some(attempt) = connecting {
@@ -466,7 +469,7 @@ impl Server {
     /// Requests that are under way, over all of its connections.
     fn in_flight(&self) -> usize {
         let instances = self.instances();
-        self.standing().in_flight + instances.iter().map(|instance| instance.in_flight()).sum::<usize>()
+        self.lock_status().in_flight + instances.iter().map(|instance| instance.in_flight()).sum::<usize>()
     }
 
     /// Waits until no request is under way, at most `limit`; whether that is so.
@@ -509,16 +512,16 @@ impl Held<'_> {
     /// Notes how a request over a connection ended that began then, and that it is no longer under way.
     pub(crate) fn end(mut self, began: Mark, error: Option<&McpError>) {
         self.over = true;
-        let mut standing = self.server.standing();
-        standing.note(began, error);
-        self.release(&mut standing);
+        let mut status = self.server.lock_status();
+        status.note(began, error);
+        self.release(&mut status);
     }
 
-    fn release(&self, standing: &mut Standing) {
-        standing.in_flight = standing.in_flight.saturating_sub(1);
+    fn release(&self, status: &mut ServerStatus) {
+        status.in_flight = status.in_flight.saturating_sub(1);
         // When it began does not matter: meanwhile the server was in use. Nor does it where nobody stops it.
         if self.purpose == Purpose::Work && self.server.spec.idle_timeout.is_some() {
-            standing.last_used = Some(Instant::now());
+            status.last_used = Some(Instant::now());
         }
     }
 }
@@ -526,7 +529,7 @@ impl Held<'_> {
 impl Drop for Held<'_> {
     fn drop(&mut self) {
         if !self.over {
-            self.release(&mut self.server.standing());
+            self.release(&mut self.server.lock_status());
         }
     }
 }

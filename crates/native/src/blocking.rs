@@ -99,7 +99,7 @@ pub(crate) async fn run<T: Send + 'static>(
 
 #[cfg(test)]
 mod tests {
-    use toolhub_core::ports::Silence;
+    use toolhub_core::ports::NullSink;
     use toolhub_core::{BoxFuture, CallId, CallerLink, RawJson, RawObject};
 
     use super::*;
@@ -144,7 +144,7 @@ mod tests {
     async fn work_is_counted_for_the_principal_of_the_call() {
         let caller = Some(CallerLink::new(Arc::new(Ann(RawObject::default()))));
         let mut context =
-            CallContext { call: CallId::fresh(), conversation: None, caller, events: Arc::new(Silence) };
+            CallContext { call: CallId::fresh(), conversation: None, caller, events: Arc::new(NullSink) };
         let key = || async { CALLER.with(CallerKey::clone) };
         assert_eq!(for_caller(&context, key()).await, CallerKey::Principal("ann".into()));
         context.caller = None;

@@ -10,7 +10,7 @@ mod finding;
 mod host;
 mod in_chinese;
 mod memory;
-mod near;
+mod suggest;
 mod tagged;
 mod web;
 

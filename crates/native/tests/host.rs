@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use toolhub_core::finder::{Search, ToolFinder};
-use toolhub_core::ports::Silence;
+use toolhub_core::ports::NullSink;
 use toolhub_core::{
     BoxFuture, CallContext, CallId, NativeTool, RawJson, RawObject, Source, Tool, ToolDefinition, ToolError,
     ToolHost, ToolOutput,
@@ -29,7 +29,7 @@ impl NativeTool for Fixed {
 
 async fn call(host: &NativeHost, tool: &Tool, arguments: Value) -> String {
     let context =
-        CallContext { call: CallId::fresh(), conversation: None, caller: None, events: Arc::new(Silence) };
+        CallContext { call: CallId::fresh(), conversation: None, caller: None, events: Arc::new(NullSink) };
     let came = host.call(tool, &RawJson::from(arguments), &context).await;
     match came {
         Ok(output) => output.texts().0.join("\n"),

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use toolhub_core::ports::Silence;
+use toolhub_core::ports::NullSink;
 use toolhub_core::{CallContext, CallId, NativeTool, RawJson, ToolError, ToolOutput};
 use toolhub_macros::tool;
 
@@ -108,7 +108,7 @@ mod odd {
 }
 
 fn context() -> CallContext {
-    CallContext { call: CallId::new("call_1"), conversation: None, caller: None, events: Arc::new(Silence) }
+    CallContext { call: CallId::new("call_1"), conversation: None, caller: None, events: Arc::new(NullSink) }
 }
 
 async fn call(tool: &dyn NativeTool, arguments: Value) -> String {

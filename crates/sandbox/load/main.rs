@@ -5,10 +5,10 @@ use std::error::Error;
 use std::process::{Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
-use toolhub_sandbox::{Isolation, Policy, confine, stood_guard, support};
+use toolhub_sandbox::{Isolation, Policy, confine, run_reaper_if_requested, support};
 
 fn main() -> ExitCode {
-    if stood_guard() {
+    if run_reaper_if_requested() {
         return ExitCode::SUCCESS;
     }
     let arguments: Vec<String> = std::env::args().skip(1).collect();

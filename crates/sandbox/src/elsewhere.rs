@@ -33,7 +33,7 @@ pub fn support() -> Support {
 }
 
 /// Never: there are no guards here.
-pub fn stood_guard() -> bool {
+pub fn run_reaper_if_requested() -> bool {
     false
 }
 

@@ -2,7 +2,7 @@
 //!
 //! [`confine`] prepares a command, spawning it confines the child from its first instruction on, and the
 //! [`Confinement`] that comes back watches it, says why it was stopped, and leaves nothing of it behind; nothing is left
-//! either where the program itself is killed, if its `main` begins with [`stood_guard`]. Where the system
+//! either where the program itself is killed, if its `main` begins with [`run_reaper_if_requested`]. Where the system
 //! lacks a protection the command is refused, unless its owner allowed exactly that protection to be missing.
 //!
 //! ```no_run
@@ -49,4 +49,4 @@ pub use program::{NamedBy, Program, Refusal};
 pub use protection::{Missing, Protection, UnknownProtection};
 pub use stop::Stop;
 pub use support::Support;
-pub use system::{Confinement, confine, dismiss_guard, stood_guard, support};
+pub use system::{Confinement, confine, dismiss_guard, run_reaper_if_requested, support};

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use serde::Serialize;
 use toolhub_core::lang::Text;
-use toolhub_core::{Event, EventKind, EventSink, RequestWay, ServedRequest};
+use toolhub_core::{AccessRecord, Event, EventKind, EventSink, RequestWay};
 
 /// Lines that may wait; what comes then is counted, and not written.
 const WAITING: usize = 4_096;
@@ -35,7 +35,7 @@ pub enum LogPlace {
 pub type Trouble = Arc<dyn Fn(Text) + Send + Sync>;
 
 enum Note {
-    Line(SystemTime, Box<ServedRequest>),
+    Line(SystemTime, Box<AccessRecord>),
     Last,
 }
 
@@ -224,7 +224,7 @@ struct Line<'a> {
     trace: Option<String>,
 }
 
-fn line(text: &mut Vec<u8>, at: SystemTime, request: &ServedRequest) {
+fn line(text: &mut Vec<u8>, at: SystemTime, request: &AccessRecord) {
     let (client, verb, path, status) = match &request.way {
         RequestWay::Http { client, verb, path, status } => {
             (client.to_string(), Some(verb.as_str()), Some(path.as_str()), Some(*status))
@@ -264,7 +264,7 @@ mod tests {
     use super::*;
 
     fn served(number: u64) -> Event {
-        let request = ServedRequest {
+        let request = AccessRecord {
             principal: Some("ann".into()),
             way: RequestWay::Http {
                 client: ([127, 0, 0, 1], 4711).into(),

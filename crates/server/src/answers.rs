@@ -12,23 +12,25 @@ use http::request::Parts;
 use http::uri::Authority;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header};
 use hyper::body::Incoming;
-use toolhub_core::ports::Silence;
-use toolhub_core::served::ServedRequest;
+use toolhub_core::access_record::AccessRecord;
+use toolhub_core::ports::NullSink;
 use toolhub_core::{EventSink, TraceContext};
-use toolhub_mcp::gateway::{Asking, Gateway, Heads, Permit, Principal, Principals, Reply, TooFast, secret};
+use toolhub_mcp::gateway::{
+    Gateway, HeaderLookup, Permit, Principal, Principals, Reply, RequestContext, TooFast, secret,
+};
 
-use crate::account::{Account, Outgoing};
-use crate::arrival::{self, Unfit};
+use crate::access::{Access, Refusal, Shown};
+use crate::body::{self, Unfit};
 use crate::connection::{Answering, Connections};
-use crate::door::{Door, Refusal, Shown};
-use crate::exposition::{Exposition, Kind};
-use crate::lanes::Lanes;
+use crate::fast_path::Head;
 use crate::mcp::{self, not_so, plain};
-use crate::measures::Measures;
-use crate::short::Head;
-use crate::site::Site;
+use crate::metrics::ServerMetrics;
+use crate::metrics_text::{Kind, MetricsText};
+use crate::request_record::{Outgoing, RequestRecord};
+use crate::service::HubService;
 use crate::sse::OldClients;
 use crate::telemetry::Sampler;
+use crate::workers::Workers;
 
 /// What is read of a message that is too large before it is refused, and for how long.
 const DISCARDED: usize = 64 << 20;
@@ -38,15 +40,15 @@ const LOCAL: &str = "local";
 
 /// What all connections share.
 pub(crate) struct Shared {
-    site: Arc<dyn Site>,
-    door: Door,
+    site: Arc<dyn HubService>,
+    door: Access,
     /// Whose budgets requests are part of.
     principals: Principals,
-    measures: Measures,
+    measures: ServerMetrics,
     old_clients: Arc<OldClients>,
     body_bytes: usize,
     connections: Arc<Connections>,
-    pub(crate) lanes: Arc<Lanes>,
+    pub(crate) workers: Arc<Workers>,
     /// Whether it is ending: what runs is answered, and nothing new is taken.
     draining: AtomicBool,
     /// Who hears of requests once they are answered.
@@ -105,21 +107,21 @@ impl Drop for Counted<'_> {
 
 impl Shared {
     pub(crate) fn new(
-        site: Arc<dyn Site>,
-        (door, principals, body_bytes): (Door, Principals, usize),
+        site: Arc<dyn HubService>,
+        (door, principals, body_bytes): (Access, Principals, usize),
         connections: &Arc<Connections>,
     ) -> Self {
         Self {
             site,
             door,
             principals,
-            measures: Measures::default(),
+            measures: ServerMetrics::default(),
             old_clients: Arc::default(),
             body_bytes,
             connections: Arc::clone(connections),
-            lanes: Arc::default(),
+            workers: Arc::default(),
             draining: AtomicBool::new(false),
-            events: Arc::new(Silence),
+            events: Arc::new(NullSink),
             sampler: None,
             losses: Vec::new(),
         }
@@ -138,9 +140,9 @@ impl Shared {
         answering: Answering,
     ) -> Response<Outgoing> {
         self.measures.begin();
-        let counted = Counted { shared: self, began: Instant::now(), status: ServedRequest::GONE };
+        let counted = Counted { shared: self, began: Instant::now(), status: AccessRecord::GONE };
         let (verb, path) = (request.method().as_str(), request.uri().path());
-        let mut account = Account::open(&self.events, client, (verb, path));
+        let mut account = RequestRecord::open(&self.events, client, (verb, path));
         let made = (client.ip(), &answering);
         let response = self.respond(request.map(Body::new), made, account.as_deref_mut()).await;
         let status = response.status().as_u16();
@@ -201,16 +203,16 @@ impl Shared {
         &self,
         head: &Head<'_>,
         (admitted, began): (Admitted, Instant),
-        account: Option<&mut Account>,
+        account: Option<&mut RequestRecord>,
     ) -> Reply {
         self.measures.begin();
-        let counted = Counted { shared: self, began, status: ServedRequest::GONE };
+        let counted = Counted { shared: self, began, status: AccessRecord::GONE };
         let Admitted { who, gateway, permit } = admitted;
         let trace = account.and_then(|account| {
             account.made_by(&who);
             self.placed(account, &head.body, head)
         });
-        let asking = Asking { principal: who.clone(), trace };
+        let asking = RequestContext { principal: who.clone(), trace };
         let reply = asking.takes(gateway.post(head, head.body.clone(), &who)).await;
         // A stream that stays open is no request that is being answered; what runs for it counts on its own.
         drop(permit);
@@ -222,7 +224,12 @@ impl Shared {
     }
 
     /// Notes what a message says, and finds its place in a trace where traces are made.
-    fn placed(&self, account: &mut Account, body: &[u8], headers: &dyn Heads) -> Option<TraceContext> {
+    fn placed(
+        &self,
+        account: &mut RequestRecord,
+        body: &[u8],
+        headers: &dyn HeaderLookup,
+    ) -> Option<TraceContext> {
         if body.is_empty() {
             return None;
         }
@@ -234,7 +241,7 @@ impl Shared {
         &self,
         request: Request<Body>,
         (address, answering): (IpAddr, &Answering),
-        account: Option<&mut Account>,
+        account: Option<&mut RequestRecord>,
     ) -> Response<Body> {
         let (parts, body) = request.into_parts();
         let target = parts.uri.authority().map(Authority::as_str);
@@ -279,7 +286,7 @@ impl Shared {
         &self,
         parts: &Parts,
         Entering { who, body, answering }: Entering<'_>,
-        mut account: Option<&mut Account>,
+        mut account: Option<&mut RequestRecord>,
     ) -> Response<Body> {
         let (path, query) = (parts.uri.path(), parts.uri.query());
         let (method, headers) = (&parts.method, &parts.headers);
@@ -317,7 +324,7 @@ impl Shared {
             return too_large();
         }
         let received = match body {
-            Some(coming) => arrival::receive(coming, self.body_bytes, &who, answering).await,
+            Some(coming) => body::receive(coming, self.body_bytes, &who, answering).await,
             None => Ok(Bytes::new()),
         };
         let message = match received {
@@ -345,7 +352,7 @@ impl Shared {
             return slower(too_fast);
         }
         let trace = account.as_deref_mut().and_then(|account| self.placed(account, &body, headers));
-        let asking = Asking { principal: who.clone(), trace };
+        let asking = RequestContext { principal: who.clone(), trace };
         let answering = async {
             match route {
                 Route::Mcp => mcp::answer(&gateway, (method, headers), (body, &who), account).await,
@@ -401,7 +408,7 @@ impl Shared {
     }
 
     fn metrics(&self) -> Response<Body> {
-        let mut out = Exposition::default();
+        let mut out = MetricsText::default();
         self.measures.write(&mut out);
         out.family("toolhub_http_connections", Kind::Gauge, "Connections that are open.")
             .value(self.connections.len());
@@ -410,7 +417,7 @@ impl Shared {
             Kind::Gauge,
             "Connections that one thread serves, as there is a crowd.",
         )
-        .value(self.lanes.len());
+        .value(self.workers.len());
         for (name, count) in &self.losses {
             let help = format!("What could not be kept: {}.", name.replace('_', " "));
             out.family(&format!("toolhub_{name}_lost_total"), Kind::Counter, &help)

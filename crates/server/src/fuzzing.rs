@@ -7,7 +7,7 @@ pub(crate) mod hyper_peer;
 #[path = "../../../fuzz/shared/mutator.rs"]
 mod mutator;
 
-pub use crate::short::fuzzing::server_requests;
+pub use crate::fast_path::fuzzing::server_requests;
 
 #[cfg(test)]
 mod tests {

@@ -8,18 +8,18 @@ use bytes::Bytes;
 use futures_util::StreamExt as _;
 use http::{HeaderMap, HeaderValue, Method, Response, StatusCode, header};
 use toolhub_mcp::gateway::{
-    Events, Gateway, Heads, PROTOCOL_VERSION, Principal, Reply, Resource, SESSION_ID,
+    Events, Gateway, HeaderLookup, PROTOCOL_VERSION, Principal, Reply, Resource, SESSION_ID,
 };
 
-use crate::account::Account;
-use crate::arrival::{MAX_UNCOUNTED, counted};
+use crate::body::{MAX_UNCOUNTED, counted};
+use crate::request_record::RequestRecord;
 
 /// Answers one request to the endpoint.
 pub(crate) async fn answer(
     gateway: &Arc<Gateway>,
     (method, headers): (&Method, &HeaderMap),
     (body, who): (Bytes, &Principal),
-    account: Option<&mut Account>,
+    account: Option<&mut RequestRecord>,
 ) -> Response<Body> {
     let reply = match *method {
         Method::POST => {
@@ -55,7 +55,7 @@ pub(crate) async fn answer(
             if let (Some(longest), Some(permit)) = (longest, permit) {
                 *longest = counted(std::mem::take(longest), permit);
             }
-            let mut response = Response::new(crate::pieces::body(pieces));
+            let mut response = Response::new(crate::body_pieces::body(pieces));
             *response.status_mut() = StatusCode::from_u16(status).unwrap_or(StatusCode::OK);
             let has_body = response.body().size_hint_exact() != Some(0);
             let headers = response.headers_mut();
@@ -137,14 +137,14 @@ pub(crate) fn refused_encoding(headers: &HeaderMap) -> Option<Response<Body>> {
 }
 
 /// Whether a message is compressed or encoded in another way. Nothing is decoded here.
-fn is_encoded(headers: &dyn Heads) -> bool {
+fn is_encoded(headers: &dyn HeaderLookup) -> bool {
     headers.any("content-encoding", &mut |value| !value.trim_ascii().eq_ignore_ascii_case(b"identity"))
 }
 
 /// Headers that decide how a message is read.
 const ONCE: [&str; 4] = [SESSION_ID, PROTOCOL_VERSION, "mcp-method", "mcp-name"];
 
-fn is_repeated(headers: &dyn Heads, name: &str) -> bool {
+fn is_repeated(headers: &dyn HeaderLookup, name: &str) -> bool {
     let mut count = 0;
     headers.any(name, &mut |_| {
         count += 1;
@@ -153,7 +153,7 @@ fn is_repeated(headers: &dyn Heads, name: &str) -> bool {
 }
 
 /// Whether a message can be taken as it comes, or why not.
-pub(crate) fn fits(headers: &dyn Heads) -> Result<(), (StatusCode, &'static str)> {
+pub(crate) fn fits(headers: &dyn HeaderLookup) -> Result<(), (StatusCode, &'static str)> {
     if is_encoded(headers) {
         return Err((StatusCode::UNSUPPORTED_MEDIA_TYPE, ENCODED));
     }
@@ -180,7 +180,7 @@ pub(crate) fn fits(headers: &dyn Heads) -> Result<(), (StatusCode, &'static str)
 }
 
 /// Whether whoever asks takes that kind; one that says nothing takes all.
-fn accepts(headers: &dyn Heads, kind: &str) -> bool {
+fn accepts(headers: &dyn HeaderLookup, kind: &str) -> bool {
     let family = kind.split('/').next().unwrap_or_default();
     let takes = |one: &str| {
         let one = one.split(';').next().unwrap_or_default().trim();

@@ -20,15 +20,15 @@ use tokio_util::task::TaskTracker;
 use toolhub_core::EventSink;
 use toolhub_mcp::gateway::{Limits, Principals};
 
+use crate::access::Access;
 use crate::answers::Shared;
 use crate::connection::{Connections, Entered, Heard, Order, Timeouts};
-use crate::door::Door;
 use crate::error::ServeError;
-use crate::lanes::{Lanes, Stay};
+use crate::fast_path::{Left, Short};
+use crate::service::HubService;
 use crate::shedding::Admission;
-use crate::short::{Left, Short};
-use crate::site::Site;
 use crate::telemetry::Sampler;
+use crate::workers::{Placement, Workers};
 
 /// How long nothing new is taken where there is no room for it.
 const NO_ROOM: Duration = Duration::from_millis(50);
@@ -47,7 +47,7 @@ pub struct ServeOptions {
     /// Where to listen.
     pub bind: SocketAddr,
     /// Who may come in.
-    pub door: Door,
+    pub door: Access,
     /// The most that one message may have.
     pub body_bytes: usize,
     /// How much one caller may hold and ask.
@@ -67,7 +67,7 @@ impl ServeOptions {
     pub fn at(bind: SocketAddr) -> Self {
         Self {
             bind,
-            door: Door::default(),
+            door: Access::default(),
             body_bytes: 4 << 20,
             limits: Limits::default(),
             unproven_connections: 512,
@@ -95,7 +95,7 @@ impl std::fmt::Debug for Serving {
 
 impl Serving {
     /// Begins to listen; nobody is answered yet.
-    pub async fn bind(site: Arc<dyn Site>, options: ServeOptions) -> Result<Self, ServeError> {
+    pub async fn bind(site: Arc<dyn HubService>, options: ServeOptions) -> Result<Self, ServeError> {
         let address = options.bind;
         if !address.ip().is_loopback() && options.door.tokens.is_empty() {
             return Err(ServeError::OpenDoor(address));
@@ -184,7 +184,7 @@ impl Serving {
             () = telling => {}
             _ = tokio::time::timeout(drain, for_ever) => {}
         }
-        Ok(Unfinished { tasks, _lanes: Arc::clone(&shared.lanes) })
+        Ok(Unfinished { tasks, _workers: Arc::clone(&shared.workers) })
     }
 }
 
@@ -193,7 +193,7 @@ impl Serving {
 #[derive(Debug)]
 pub struct Unfinished {
     tasks: TaskTracker,
-    _lanes: Arc<Lanes>,
+    _workers: Arc<Workers>,
 }
 
 impl Unfinished {
@@ -263,18 +263,18 @@ fn is_theirs(error: &std::io::Error) -> bool {
     matches!(error.kind(), ConnectionRefused | ConnectionAborted | ConnectionReset)
 }
 
-/// Goes on with a connection on a lane, until it is over or better off here.
+/// Goes on with a connection on a worker, until it is over or better off here.
 async fn on_a_lane(stream: TcpStream, short: &Short<'_>) -> Left {
-    let Some(lane) = short.shared.lanes.enter() else { return Left::Elsewhere(stream) };
+    let Some(worker) = short.shared.workers.enter() else { return Left::Elsewhere(stream) };
     let Ok(stream) = stream.into_std() else { return Left::Over };
     let (shared, standing) = (Arc::clone(short.shared), Arc::clone(short.standing));
     let (client, waker) = (short.client, short.waker.clone());
     let serving = async move {
         let Ok(stream) = TcpStream::from_std(stream) else { return Left::Over };
         let short = Short { shared: &shared, client, standing: &standing, waker };
-        short.serve(stream, Stay::on_a_lane()).await.with(TcpStream::into_std)
+        short.serve(stream, Placement::on_a_lane()).await.with(TcpStream::into_std)
     };
-    lane.run(serving).await.unwrap_or(Left::Over).with(TcpStream::from_std)
+    worker.run(serving).await.unwrap_or(Left::Over).with(TcpStream::from_std)
 }
 
 /// Answers what comes over one connection, for as long as it may stay.
@@ -282,7 +282,7 @@ async fn attend(mut stream: TcpStream, client: SocketAddr, shared: Arc<Shared>, 
     let standing = &entered.standing;
     let short = Short { shared: &shared, client, standing, waker: Waker::from(Arc::clone(standing)) };
     let (stream, before) = loop {
-        let left = match short.serve(stream, shared.lanes.stay_at_home()).await {
+        let left = match short.serve(stream, shared.workers.stay_at_home()).await {
             Left::Elsewhere(stream) => Box::pin(on_a_lane(stream, &short)).await,
             left => left,
         };

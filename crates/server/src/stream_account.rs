@@ -5,9 +5,9 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
-use toolhub_core::served::ServedTrace;
-use toolhub_core::{Event, EventKind, EventSink, RequestWay, ServedRequest};
-use toolhub_mcp::gateway::{Asking, Principal};
+use toolhub_core::access_record::AccessTrace;
+use toolhub_core::{AccessRecord, Event, EventKind, EventSink, RequestWay};
+use toolhub_mcp::gateway::{Principal, RequestContext};
 
 use crate::envelope::Envelope;
 use crate::telemetry::Sampler;
@@ -26,7 +26,7 @@ pub struct StreamAccount {
 struct Open {
     began: Instant,
     envelope: Envelope,
-    trace: Option<ServedTrace>,
+    trace: Option<AccessTrace>,
 }
 
 impl std::fmt::Debug for StreamAccount {
@@ -42,9 +42,9 @@ impl StreamAccount {
     }
 
     /// A line came in; who asks.
-    pub fn hears(&self, line: &str) -> Asking {
-        let mut asking = Asking { principal: self.principal.clone(), trace: None };
-        if self.events.is_deaf() {
+    pub fn hears(&self, line: &str) -> RequestContext {
+        let mut asking = RequestContext { principal: self.principal.clone(), trace: None };
+        if self.events.is_disabled() {
             return asking;
         }
         let mut envelope = Envelope::read(line.as_bytes());
@@ -52,7 +52,7 @@ impl StreamAccount {
         let parent = envelope.trace.take();
         asking.trace = self.sampler.map(|sampler| sampler.join(parent.as_ref()));
         let own = asking.trace.clone();
-        let trace = own.map(|own| ServedTrace { own, parent: parent.map(|parent| parent.span()) });
+        let trace = own.map(|own| AccessTrace { own, parent: parent.map(|parent| parent.span()) });
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         if open.len() >= MOST {
             let oldest = open.iter().min_by_key(|(_, one)| one.began).map(|(id, _)| id.clone());
@@ -64,14 +64,14 @@ impl StreamAccount {
 
     /// A line goes out.
     pub fn says(&self, line: &str) {
-        if self.events.is_deaf() {
+        if self.events.is_disabled() {
             return;
         }
         let answer = Envelope::read(line.as_bytes());
         let Some(id) = answer.id.filter(|_| answer.method.is_none()) else { return };
         let asked = self.open.lock().unwrap_or_else(PoisonError::into_inner).remove(&id);
         let Some(Open { began, envelope, trace }) = asked else { return };
-        let served = ServedRequest {
+        let served = AccessRecord {
             principal: Some(self.principal.as_str().into()),
             way: RequestWay::Stdio,
             method: envelope.method,

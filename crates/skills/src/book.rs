@@ -10,15 +10,15 @@ use toolhub_core::tool::Trust;
 use toolhub_core::{Consent, Hints, RawJson, RawObject, Source, Tool, ToolDefinition};
 use toolhub_sandbox::Protection;
 
+use crate::approval_state::{Agreed, ApprovalState, standing};
 use crate::declared::SkillTool;
 use crate::discover::{Found, Skipped, discover};
 use crate::fault::{Fault, Weight};
 use crate::file_set::{Digests, FileSet, Stamp};
-use crate::foreign::ForeignSkill;
 use crate::grants::Grants;
 use crate::python::{Look, Python};
+use crate::remote::RemoteSkill;
 use crate::skill::{Origin, Root, Shape, Skill};
-use crate::standing::{Agreed, Standing, standing};
 use crate::use_skill;
 
 /// What the owner says of skills.
@@ -30,7 +30,7 @@ pub struct SkillOptions {
     pub grants: BTreeMap<String, Grants>,
     /// Protections of the sandbox that may be missing.
     pub allow_missing: Vec<Protection>,
-    /// Which Python runs Python skills: a command, or an absolute path. See [`SkillBook::with_python_consent`].
+    /// Which Python runs Python skills: a command, or an absolute path. See [`SkillRegistry::with_python_consent`].
     pub python: Option<String>,
     /// Where what was learned of files is kept.
     pub data: Option<PathBuf>,
@@ -45,7 +45,7 @@ pub struct Known {
     /// The skill.
     pub skill: Arc<Skill>,
     /// How it stands to what its owner agreed to.
-    pub standing: Standing,
+    pub standing: ApprovalState,
     /// What its scripts may do, if they may run.
     pub grants: Grants,
     /// The skill of the same name that is used in its place.
@@ -63,7 +63,7 @@ impl Known {
 
 /// What is known of skills at one time.
 #[derive(Debug, Default)]
-pub struct Shelf {
+pub struct Snapshot {
     /// The skills, in the order they were found in.
     pub skills: Vec<Known>,
     /// What looks like a skill and cannot be used.
@@ -71,12 +71,12 @@ pub struct Shelf {
     /// What else is worth knowing.
     pub notes: Vec<Text>,
     /// Skills of servers, as far as they are known.
-    pub foreign: Vec<ForeignSkill>,
+    pub foreign: Vec<RemoteSkill>,
     /// Whose tool a name of the catalog is: which skill, and which of its tools.
     by_tool: HashMap<String, (usize, usize)>,
 }
 
-impl Shelf {
+impl Snapshot {
     /// The skill of that name that is used; else the first one of that name.
     pub fn named(&self, name: &str) -> Option<&Known> {
         let mut named = self.skills.iter().filter(|known| known.skill.name == name);
@@ -99,18 +99,18 @@ impl Shelf {
 
 /// All skills.
 #[derive(Debug)]
-pub struct SkillBook {
+pub struct SkillRegistry {
     pub(crate) options: SkillOptions,
     pub(crate) python: Python,
     pub(crate) digests: Digests,
     agreed: Mutex<Agreed>,
-    shelf: ArcSwap<Shelf>,
+    shelf: ArcSwap<Snapshot>,
     texts: Mutex<HashMap<PathBuf, (Stamp, Arc<str>)>>,
-    foreign: Mutex<Vec<ForeignSkill>>,
+    foreign: Mutex<Vec<RemoteSkill>>,
     found: Mutex<Arc<Found>>,
 }
 
-impl SkillBook {
+impl SkillRegistry {
     /// A book in which nothing was looked up yet.
     pub fn new(options: SkillOptions) -> Self {
         let python = Python::new(options.python.as_deref(), options.data.as_deref(), None);
@@ -136,7 +136,7 @@ impl SkillBook {
     }
 
     /// What is known now.
-    pub fn shelf(&self) -> Arc<Shelf> {
+    pub fn shelf(&self) -> Arc<Snapshot> {
         self.shelf.load_full()
     }
 
@@ -165,10 +165,10 @@ impl SkillBook {
     }
 
     /// Says which skills servers have, in place of what was said before.
-    pub fn set_foreign(&self, skills: Vec<ForeignSkill>) {
+    pub fn set_foreign(&self, skills: Vec<RemoteSkill>) {
         self.foreign.lock().unwrap_or_else(PoisonError::into_inner).clone_from(&skills);
         let now = self.shelf();
-        let shelf = Shelf {
+        let shelf = Snapshot {
             skills: now.skills.clone(),
             skipped: now.skipped.clone(),
             notes: now.notes.clone(),
@@ -218,7 +218,7 @@ impl SkillBook {
     }
 
     /// How each skill stands, who hides whom, and what their tools are called.
-    fn stand(&self, found: &Found) -> Shelf {
+    fn stand(&self, found: &Found) -> Snapshot {
         let agreed = self.agreed().clone();
         let mut skills: Vec<Known> = Vec::new();
         let nothing = Grants::default();
@@ -245,7 +245,7 @@ impl SkillBook {
             }
         }
         let foreign = self.foreign.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let mut shelf = Shelf {
+        let mut shelf = Snapshot {
             skills,
             skipped: found.skipped.clone(),
             notes: found.notes.clone(),
@@ -265,8 +265,8 @@ impl SkillBook {
             for (tool, name) in known.skill.tools.iter().zip(&known.tool_names) {
                 let Some(definition) = definition(known, tool, name) else { continue };
                 let trust = match known.standing {
-                    Standing::Own => Trust::Unseen,
-                    Standing::Approved => Trust::Approved,
+                    ApprovalState::Own => Trust::Unseen,
+                    ApprovalState::Approved => Trust::Approved,
                     _ => Trust::Quarantined,
                 };
                 let tags = tool.tags.clone();
@@ -282,7 +282,7 @@ impl SkillBook {
     }
 
     /// Whether a skill is still what its owner agreed to, and its files where it has to be.
-    pub(crate) fn check(&self, skill: &Skill) -> (Standing, Option<FileSet>) {
+    pub(crate) fn check(&self, skill: &Skill) -> (ApprovalState, Option<FileSet>) {
         let nothing = Grants::default();
         let given = self.options.grants.get(&skill.name).unwrap_or(&nothing);
         standing(skill, given, (&self.agreed(), &self.digests))
@@ -339,7 +339,7 @@ pub(crate) fn single(file: &Path, origin: Origin, tools: Vec<SkillTool>) -> Skil
 }
 
 /// Gives each tool its name in the catalog: its own where that is free, else with its skill's before it.
-fn name_tools(shelf: &mut Shelf, builtin: &BTreeSet<String>) {
+fn name_tools(shelf: &mut Snapshot, builtin: &BTreeSet<String>) {
     let order = |known: &Known| !known.is_used();
     let mut places: Vec<usize> = (0..shelf.skills.len()).collect();
     // What is used comes first, so that nothing that only waits takes a name from it.
@@ -393,7 +393,7 @@ fn definition(known: &Known, tool: &SkillTool, name: &str) -> Option<ToolDefinit
 }
 
 /// What is wrong with skills that are used, or look like skills: each fault that matters.
-pub fn serious(shelf: &Shelf) -> impl Iterator<Item = &Fault> {
+pub fn serious(shelf: &Snapshot) -> impl Iterator<Item = &Fault> {
     let skills = shelf.skills.iter().flat_map(|known| &known.skill.faults);
     let skipped = shelf.skipped.iter().flat_map(|skipped| &skipped.faults);
     skills.chain(skipped).filter(|fault| fault.weight > Weight::Advice)

@@ -7,8 +7,8 @@ use toolhub_core::lang::Text;
 
 use crate::fault::{Fault, Weight};
 use crate::frontmatter::Frontmatter;
-use crate::mend::quoted;
 use crate::yaml::{Member, Part};
+use crate::yaml_repair::quoted;
 
 /// The longest name, in characters.
 pub(crate) const LONGEST_NAME: usize = 64;

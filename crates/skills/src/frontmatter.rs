@@ -7,8 +7,8 @@ use serde_json::{Map, Value};
 use toolhub_core::lang::Text;
 
 use crate::fault::{Fault, Weight};
-use crate::mend::mend;
 use crate::yaml::{self, Node};
+use crate::yaml_repair::repair;
 
 /// What a `SKILL.md` says of itself.
 #[derive(Debug, Clone)]
@@ -88,7 +88,7 @@ pub(crate) fn read(file: &Path, text: &str) -> Result<Frontmatter, Box<Fault>> {
     let (mut tree, strict) = match yaml::parse(parts.yaml) {
         Ok(tree) => (tree, true),
         Err(broken) => {
-            let (mended, lines) = mend(parts.yaml);
+            let (mended, lines) = repair(parts.yaml);
             let Ok(tree) = yaml::parse(&mended) else {
                 let what = &broken.what;
                 let fault = Fault::new(

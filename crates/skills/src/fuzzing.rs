@@ -11,8 +11,8 @@ use serde_json::Value;
 
 use crate::fault::Fault;
 use crate::frontmatter::{self, Frontmatter};
-use crate::mend::quoted;
 use crate::yaml::{self, Node, Part};
+use crate::yaml_repair::quoted;
 use crate::{declared, fields, frontmatter_of};
 
 /// How deep a tree may be, and how many bytes of text it may have beside those of the file.

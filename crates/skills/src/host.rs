@@ -12,20 +12,20 @@ use toolhub_core::{BoxFuture, CallContext, RawJson, Source, Tool, ToolError, Too
 use toolhub_sandbox::{Network, Policy, Program};
 
 use crate::answer;
-use crate::book::{Known, SkillBook};
+use crate::approval_state::ApprovalState;
+use crate::book::{Known, SkillRegistry};
 use crate::declared::{Runner, SkillTool};
 use crate::file_set::{FileSet, Mark, sha256};
-use crate::foreign::Fetch;
 use crate::grants::absolute;
 use crate::interpreter::{self, RunBy};
+use crate::remote::Fetch;
 use crate::run::{self, Job, RunError};
 use crate::skill::Shape;
-use crate::standing::Standing;
 use crate::{resource, use_skill};
 
 /// Calls the tools of skills.
 pub struct SkillHost {
-    book: Arc<SkillBook>,
+    book: Arc<SkillRegistry>,
     fetch: Arc<dyn Fetch>,
 }
 
@@ -60,7 +60,7 @@ impl ToolHost for SkillHost {
 
 impl SkillHost {
     /// The host of the skills in a book; what servers have is fetched by `fetch`.
-    pub fn new(book: Arc<SkillBook>, fetch: Arc<dyn Fetch>) -> Self {
+    pub fn new(book: Arc<SkillRegistry>, fetch: Arc<dyn Fetch>) -> Self {
         Self { book, fetch }
     }
 
@@ -90,7 +90,7 @@ impl SkillHost {
     /// A skill of a server: advice from there, and marked as that.
     async fn foreign(
         &self,
-        skill: &crate::foreign::ForeignSkill,
+        skill: &crate::remote::RemoteSkill,
         file: Option<&str>,
     ) -> Result<ToolOutput, ToolError> {
         let bytes = self.fetch.fetch(skill, file).await.map_err(ToolError::failed)?;
@@ -251,7 +251,7 @@ impl Workplace {
             let bytes =
                 resource::read(&folder, path, u64::MAX - 1).map_err(|error| not_run(error.text().clone()))?;
             if sha256(&bytes) != file.digest {
-                return Err(held_back(known, &Standing::Changed));
+                return Err(held_back(known, &ApprovalState::Changed));
             }
             let to = copy.path().join(path);
             if let Some(parent) = to.parent() {
@@ -269,7 +269,7 @@ impl Workplace {
     }
 }
 
-impl SkillBook {
+impl SkillRegistry {
     /// Sees that a skill may still be used; its files, where its owner agreed to certain ones.
     fn still(&self, known: &Known) -> Result<Option<FileSet>, ToolError> {
         let (standing, files) = self.check(&known.skill);
@@ -280,12 +280,12 @@ impl SkillBook {
     }
 }
 
-fn held_back(known: &Known, standing: &Standing) -> ToolError {
+fn held_back(known: &Known, standing: &ApprovalState) -> ToolError {
     use toolhub_core::{Lang, Say as _};
     let name = &known.skill.name;
     let (en, zh) = (standing.say(Lang::En), standing.say(Lang::Zh));
     // What cannot be read cannot be approved either: what to do is said by why.
-    if matches!(standing, Standing::Unreadable(_)) {
+    if matches!(standing, ApprovalState::Unreadable(_)) {
         return not_run(Text::new(
             format!("the skill `{name}` is held back: {en}"),
             format!("技能 `{name}` 已被搁置：{zh}"),

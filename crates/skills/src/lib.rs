@@ -2,13 +2,13 @@
 //! the usual places, read lazily, approved by their owner, and run in a sandbox.
 
 mod answer;
+mod approval_state;
 mod book;
 mod declared;
 mod discover;
 mod fault;
 mod fields;
 mod file_set;
-mod foreign;
 mod frontmatter;
 #[cfg(any(test, feature = "fuzzing"))]
 #[doc(hidden)]
@@ -17,29 +17,29 @@ mod grants;
 mod host;
 mod inputs;
 mod interpreter;
-mod mend;
 mod python;
+mod remote;
 pub mod resource;
 mod run;
-mod skeleton;
 mod skill;
-mod standing;
+mod template;
 pub mod use_skill;
 mod validate;
 mod yaml;
+mod yaml_repair;
 
-pub use book::{Known, Shelf, SkillBook, SkillOptions, serious};
+pub use approval_state::{Agreed, ApprovalState};
+pub use book::{Known, SkillOptions, SkillRegistry, Snapshot, serious};
 pub use declared::{Runner, SkillTool};
 pub use discover::Skipped;
 pub use fault::{Fault, Weight};
 pub use fields::{as_name, is_name};
 pub use file_set::{FileSet, Mark, Names, SkillFile, sha256};
-pub use foreign::{Fetch, ForeignSkill};
 pub use grants::{GRANT_KEYS, Grants};
 pub use host::SkillHost;
-pub use skeleton::{Kind, NotMade, make};
+pub use remote::{Fetch, RemoteSkill};
 pub use skill::{MANIFEST, Origin, Root, Shape, Skill};
-pub use standing::{Agreed, Standing};
+pub use template::{Kind, NotMade, make};
 pub use validate::{Looked, validate, validate_with_book, validate_with_python};
 
 /// The fields of a `SKILL.md`'s frontmatter, as a strict reader reads them; `None` where it has none.

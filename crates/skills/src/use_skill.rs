@@ -11,7 +11,7 @@ use toolhub_core::lang::Text;
 use toolhub_core::text::cut;
 use toolhub_core::{RawJson, RawObject, Source, Tool, ToolDefinition, ToolError, ToolOutput};
 
-use crate::book::{Known, Shelf, SkillBook};
+use crate::book::{Known, SkillRegistry, Snapshot};
 use crate::file_set::{FileSet, Stamp, sha256};
 use crate::frontmatter;
 use crate::resource;
@@ -40,7 +40,7 @@ const NAMED_FILES: usize = 100;
 const SHORT: &str = "Loads the instructions of a skill, which tell how a kind of work is done here. Call it before such work, with the skill that fits, and follow what it says. `file` reads one of the skill's files instead.";
 
 /// The tool for the skills that are used; `None` where there are none.
-pub(crate) fn tool(shelf: &Shelf) -> Option<Tool> {
+pub(crate) fn tool(shelf: &Snapshot) -> Option<Tool> {
     let mut offered: Vec<(String, &str)> = shelf
         .used()
         .filter(|known| known.skill.shape == Shape::Folder)
@@ -111,7 +111,7 @@ fn one_line(text: &str) -> String {
 }
 
 /// The instructions of a skill: what stands below its frontmatter. Read when first wanted, and again when it changes.
-pub fn instructions(book: &SkillBook, skill: &Skill) -> Result<Arc<str>, ToolError> {
+pub fn instructions(book: &SkillRegistry, skill: &Skill) -> Result<Arc<str>, ToolError> {
     let unreadable = |error: std::io::Error| {
         let file = skill.file.display();
         ToolError::failed(Text::new(
@@ -168,7 +168,7 @@ fn bytes_of(
 
 /// What a model is given when it activates a skill.
 pub(crate) fn activated(
-    book: &SkillBook,
+    book: &SkillRegistry,
     known: &Known,
     agreed: Option<&FileSet>,
 ) -> Result<ToolOutput, ToolError> {

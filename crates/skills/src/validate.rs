@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use toolhub_core::lang::Text;
 
-use crate::book::SkillBook;
+use crate::book::SkillRegistry;
 use crate::book::{python_scripts, single};
 use crate::declared::{Runner, SkillTool};
 use crate::fault::{Fault, Weight};
@@ -13,8 +13,8 @@ use crate::inputs;
 use crate::interpreter::{self, NotRun};
 use crate::python::{Look, Python};
 use crate::resource;
-use crate::skeleton::is_unwritten;
 use crate::skill::{MANIFEST, Origin, Skill, manifest_in};
+use crate::template::is_unwritten;
 
 /// The most lines of instructions that a model should have to read at once.
 const MOST_LINES: usize = 500;
@@ -68,7 +68,7 @@ pub async fn validate_with_python(path: &Path, python: Option<&str>) -> Vec<Look
 }
 
 /// The same with the interpreter of a book, and only if that may be started.
-pub async fn validate_with_book(path: &Path, book: &SkillBook) -> Vec<Looked> {
+pub async fn validate_with_book(path: &Path, book: &SkillRegistry) -> Vec<Looked> {
     validate_by(&book.python, path).await
 }
 
@@ -290,7 +290,7 @@ fn comments(file: &Path, text: &str) -> Vec<Fault> {
         (plain && value.contains(" #")).then_some((at, value, kept))
     });
     cut.map(|(at, value, kept)| {
-        let quoted = crate::mend::quoted(value);
+        let quoted = crate::yaml_repair::quoted(value);
         Fault::new(
             file,
             Weight::Advice,

@@ -10,7 +10,8 @@ use std::sync::Arc;
 
 use toolhub_core::{Lang, Say as _};
 use toolhub_skills::{
-    Kind, Origin, Root, SkillBook, SkillOptions, Standing, Weight, frontmatter_of, make, use_skill, validate,
+    ApprovalState, Kind, Origin, Root, SkillOptions, SkillRegistry, Weight, frontmatter_of, make, use_skill,
+    validate,
 };
 
 fn five() -> PathBuf {
@@ -21,8 +22,8 @@ fn root(folder: impl Into<PathBuf>, origin: Origin) -> Root {
     Root { folder: folder.into(), origin }
 }
 
-async fn book(roots: Vec<Root>) -> Arc<SkillBook> {
-    let book = Arc::new(SkillBook::new(SkillOptions { roots, ..SkillOptions::default() }));
+async fn book(roots: Vec<Root>) -> Arc<SkillRegistry> {
+    let book = Arc::new(SkillRegistry::new(SkillOptions { roots, ..SkillOptions::default() }));
     book.refresh().await;
     book
 }
@@ -200,7 +201,7 @@ async fn a_skill_that_asks_for_more_waits_for_its_owner_wherever_it_lies() {
     let text = "---\nname: asks\ndescription: d\nmetadata:\n  toolhub:\n    grants: {network: true, read: [\".\"]}\n---\n";
     skill(folder.path(), "asks", text);
     let own = book(vec![root(folder.path(), Origin::User)]).await;
-    assert_eq!(own.shelf().skills[0].standing, Standing::Unapproved);
+    assert_eq!(own.shelf().skills[0].standing, ApprovalState::Unapproved);
     // What the config grants need not be asked for again.
     let grants = toolhub_skills::Grants { network: true, read: vec![".".to_owned()], ..Default::default() };
     let options = SkillOptions {
@@ -208,9 +209,9 @@ async fn a_skill_that_asks_for_more_waits_for_its_owner_wherever_it_lies() {
         grants: [("asks".to_owned(), grants)].into(),
         ..SkillOptions::default()
     };
-    let given = Arc::new(SkillBook::new(options));
+    let given = Arc::new(SkillRegistry::new(options));
     given.refresh().await;
-    assert_eq!(given.shelf().skills[0].standing, Standing::Own);
+    assert_eq!(given.shelf().skills[0].standing, ApprovalState::Own);
 }
 
 #[tokio::test]

@@ -12,26 +12,26 @@ use std::time::{Duration, Instant};
 
 use toolhub_core::consent::Binding;
 use toolhub_core::lang::Text;
-use toolhub_core::ports::Silence;
+use toolhub_core::ports::NullSink;
 use toolhub_core::tool::Trust;
 use toolhub_core::{
     BoxFuture, CallContext, CallId, Consent, Effect, Lang, RawJson, Say as _, ToolError, ToolHost as _,
     ToolOutput,
 };
-use toolhub_skills::{Fetch, ForeignSkill, Origin, Root, SkillBook, SkillHost, SkillOptions};
+use toolhub_skills::{Fetch, Origin, RemoteSkill, Root, SkillHost, SkillOptions, SkillRegistry};
 
 /// Nobody has skills elsewhere.
 struct Nowhere;
 
 impl Fetch for Nowhere {
-    fn fetch<'a>(&'a self, _: &'a ForeignSkill, _: Option<&'a str>) -> BoxFuture<'a, Result<Vec<u8>, Text>> {
+    fn fetch<'a>(&'a self, _: &'a RemoteSkill, _: Option<&'a str>) -> BoxFuture<'a, Result<Vec<u8>, Text>> {
         Box::pin(async { Err(Text::new("nowhere", "无")) })
     }
 }
 
 struct Bench {
     folder: tempfile::TempDir,
-    book: Arc<SkillBook>,
+    book: Arc<SkillRegistry>,
     host: SkillHost,
 }
 
@@ -42,14 +42,14 @@ impl Bench {
     }
 
     async fn with(scripts: &[(&str, &str)], grants: &str, origin: Origin) -> Self {
-        Self::with_book(scripts, grants, origin, SkillBook::new).await
+        Self::with_book(scripts, grants, origin, SkillRegistry::new).await
     }
 
     async fn with_book(
         scripts: &[(&str, &str)],
         grants: &str,
         origin: Origin,
-        make: impl FnOnce(SkillOptions) -> SkillBook,
+        make: impl FnOnce(SkillOptions) -> SkillRegistry,
     ) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let own = folder.path().join("bench");
@@ -96,7 +96,7 @@ impl Bench {
             call: CallId::fresh(),
             conversation: None,
             caller: None,
-            events: Arc::new(Silence),
+            events: Arc::new(NullSink),
         };
         self.host.call(tool, &RawJson::parse(arguments).unwrap(), &context).await
     }
@@ -404,7 +404,7 @@ async fn python_classes_are_tools_by_their_signature() {
         python: Some("no-such-python".to_owned()),
         ..SkillOptions::default()
     };
-    let again = Arc::new(SkillBook::new(options));
+    let again = Arc::new(SkillRegistry::new(options));
     again.refresh().await;
     assert_eq!(again.tools().len(), tools.len());
     let host = SkillHost::new(Arc::clone(&again), Arc::new(Nowhere));
@@ -422,7 +422,7 @@ async fn the_examples_work() {
         data: Some(folder.path().to_owned()),
         ..SkillOptions::default()
     };
-    let book = Arc::new(SkillBook::new(options));
+    let book = Arc::new(SkillRegistry::new(options));
     book.refresh().await;
     for looked in toolhub_skills::validate(&examples) {
         assert!(looked.faults.is_empty(), "{looked:#?}");
@@ -477,7 +477,7 @@ async fn probes_python_without_variables_and_outside_the_current_folder() {
     let shim = Shim::new();
     let command = shim.command();
     let bench = Bench::with_book(&[ADD], "", Origin::User, |options| {
-        SkillBook::new(SkillOptions { python: Some(command), ..options })
+        SkillRegistry::new(SkillOptions { python: Some(command), ..options })
     })
     .await;
     assert_eq!(bench.call("add", "{}").await.unwrap().structured().unwrap().get(), r#"{"n": 42}"#);
@@ -495,7 +495,7 @@ async fn probes_python_without_variables_and_outside_the_current_folder() {
 async fn refuses_a_python_that_the_current_folder_chooses() {
     for relative in ["./python3", "venv/bin/python3"] {
         let bench = Bench::with_book(&[ADD], "", Origin::User, |options| {
-            SkillBook::new(SkillOptions { python: Some(relative.to_owned()), ..options })
+            SkillRegistry::new(SkillOptions { python: Some(relative.to_owned()), ..options })
         })
         .await;
         let said = bench.fails("add").await;
@@ -525,7 +525,7 @@ impl Binding for Files {
 #[tokio::test]
 async fn starts_a_configured_python_only_with_consent() {
     let with = |python: Option<String>, consent: Consent| {
-        move |options| SkillBook::new(SkillOptions { python, ..options }).with_python_consent(consent)
+        move |options| SkillRegistry::new(SkillOptions { python, ..options }).with_python_consent(consent)
     };
     let shim = Shim::new();
     let make = with(Some(shim.command()), Consent::default());

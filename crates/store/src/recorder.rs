@@ -11,9 +11,9 @@ use std::time::{Duration, SystemTime};
 
 use tokio::sync::Notify;
 use toolhub_core::BoxFuture;
-use toolhub_core::lane::PerLane;
 use toolhub_core::memory::{CallEnd, CallStart};
 use toolhub_core::outcome::AttemptRecord;
+use toolhub_core::worker::PerWorker;
 
 use crate::blocks::{Block, BlockBuilder, frame};
 use crate::counted::Counted;
@@ -87,7 +87,7 @@ impl Recorded {
 /// Collects finished calls.
 #[derive(Debug)]
 pub(crate) struct Recorder {
-    workers: PerLane<Mutex<Worker>>,
+    workers: PerWorker<Mutex<Worker>>,
     sealed: Mutex<(VecDeque<Block>, Counted)>,
     /// Bytes in `sealed` and in what the writer has taken out.
     waiting_bytes: AtomicUsize,
@@ -106,7 +106,7 @@ impl Recorder {
             Mutex::new(Worker { tail: journal.map(tail), ..Worker::default() })
         };
         Self {
-            workers: PerLane::with(worker),
+            workers: PerWorker::with(worker),
             sealed: Mutex::default(),
             waiting_bytes: AtomicUsize::new(0),
             drained: Notify::new(),

@@ -20,7 +20,7 @@ use toolhub_mcp::config::{ConfigError, ServerSpec};
 use toolhub_mcp::oauth::TokenStore;
 use toolhub_mcp::{ClientHandler, Dialer, Refusal, Server, ServerContext};
 use toolhub_native::{Caller, Finder as NativeFinder, Folders, Memory, NativeHost, Rooms, builtin};
-use toolhub_skills::{Fetch, SkillBook, SkillHost, SkillOptions};
+use toolhub_skills::{Fetch, SkillHost, SkillOptions, SkillRegistry};
 
 use toolhub_store::private::PrivateError;
 use toolhub_store::{OpenError, StorePlace};
@@ -335,8 +335,8 @@ fn running_hubs(_places: &Places) -> Option<Arc<dyn Dialer>> {
 
 /// The skills of these places, and how each stands to what its owner agreed to.
 /// The skills, not yet looked for. The Python that a project names is started only with the consent of its owner.
-fn skill_book(settings: &Settings, places: &Places, options: SkillOptions) -> SkillBook {
-    let book = SkillBook::new(options);
+fn skill_book(settings: &Settings, places: &Places, options: SkillOptions) -> SkillRegistry {
+    let book = SkillRegistry::new(options);
     match &settings.skills.python {
         Some(python) => book.with_python_consent(places.workspace.python_consent(python, &places.config)),
         None => book,
@@ -345,9 +345,9 @@ fn skill_book(settings: &Settings, places: &Places, options: SkillOptions) -> Sk
 
 async fn skills_of(
     settings: &Settings,
-    book: SkillBook,
+    book: SkillRegistry,
     (store, notes): (Option<&dyn HubStore>, &mut Vec<Text>),
-) -> Arc<SkillBook> {
+) -> Arc<SkillRegistry> {
     let book = Arc::new(book);
     if settings.skills.enabled {
         book.refresh().await;

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use toolhub_core::ServerId;
 use toolhub_core::ports::CachedList;
 use toolhub_core::{Event, EventKind};
-use toolhub_mcp::{Past, Server};
+use toolhub_mcp::{FailureHistory, Server};
 
 use crate::hub::Hub;
 
@@ -59,7 +59,7 @@ impl Hub {
         if !is_news(&past, lists.get(server.id())) {
             return None;
         }
-        let Past { failures, last_failure, .. } = past;
+        let FailureHistory { failures, last_failure, .. } = past;
         let list = lists.entry(server.id().clone()).or_insert_with(|| unknown(server));
         (list.failures, list.failure) = (failures, last_failure);
         Some(list.clone())
@@ -76,7 +76,7 @@ impl Hub {
 }
 
 /// Whether a server fared otherwise than is known.
-fn is_news(past: &Past, known: Option<&CachedList>) -> bool {
+fn is_news(past: &FailureHistory, known: Option<&CachedList>) -> bool {
     let (known, known_at) =
         known.map_or((0, None), |list| (list.failures, list.failure.as_ref().map(|(at, _)| *at)));
     let newer = past.last_failure.as_ref().is_some_and(|(at, _)| Some(*at) > known_at);
@@ -84,8 +84,8 @@ fn is_news(past: &Past, known: Option<&CachedList>) -> bool {
 }
 
 /// What an earlier run remembered of a server.
-pub(crate) fn past_of(list: Option<&CachedList>) -> Past {
-    list.map_or_else(Past::default, |list| Past {
+pub(crate) fn past_of(list: Option<&CachedList>) -> FailureHistory {
+    list.map_or_else(FailureHistory::default, |list| FailureHistory {
         era: list.era.parse().ok(),
         failures: list.failures,
         last_failure: list.failure.clone(),

@@ -6,7 +6,7 @@ use std::path::{Component, Path, PathBuf};
 use std::process::{Command, ExitStatus};
 
 use toolhub_core::lang::Text;
-use toolhub_mcp::{Enclosure, Fence};
+use toolhub_mcp::{ProcessSandbox, SandboxedProcess};
 use toolhub_sandbox::{Confinement, Policy, Program, SandboxError, confine};
 
 /// The variable by which the children of a hub are marked.
@@ -16,8 +16,8 @@ const HUB: &str = "TOOLHUB_HUB";
 #[derive(Debug)]
 pub(crate) struct Sandbox(pub(crate) Policy);
 
-impl Fence for Sandbox {
-    fn enclose(&self, command: &mut Command) -> Result<Box<dyn Enclosure>, Text> {
+impl ProcessSandbox for Sandbox {
+    fn enclose(&self, command: &mut Command) -> Result<Box<dyn SandboxedProcess>, Text> {
         // The mark by which servers are found again that outlived their hub; what is confined bears another, and need not
         // know whose it is.
         command.env_remove(HUB);
@@ -32,7 +32,7 @@ impl Fence for Sandbox {
 #[derive(Debug)]
 struct Confined(Confinement);
 
-impl Enclosure for Confined {
+impl SandboxedProcess for Confined {
     fn verdict(&self, status: ExitStatus, last_words: &str) -> Option<Text> {
         let stop = self.0.verdict(status, last_words)?;
         Some(Text::new(stop.english(), stop.chinese()))

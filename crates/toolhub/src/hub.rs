@@ -22,7 +22,7 @@ use toolhub_engine::{Catalog, Engine, Request, Route, SourceFilter};
 use toolhub_mcp::config::ServerSpec;
 use toolhub_mcp::{McpError, Server, ServerContext, ServerState};
 use toolhub_native::NativeHost;
-use toolhub_skills::SkillBook;
+use toolhub_skills::SkillRegistry;
 
 use crate::approvals::Approved;
 use crate::builder::HubBuilder;
@@ -44,7 +44,7 @@ pub struct Hub {
     pub(crate) engine: Arc<Engine>,
     pub(crate) finder: Arc<Finder>,
     pub(crate) native: Arc<NativeHost>,
-    pub(crate) skills: Arc<SkillBook>,
+    pub(crate) skills: Arc<SkillRegistry>,
     pub(crate) server_skills: Arc<ServerSkills>,
     pub(crate) models: Arc<Models>,
     pub(crate) servers: Arc<ServerSet>,

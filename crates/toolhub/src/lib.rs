@@ -19,8 +19,8 @@
 //! # }
 //! ```
 
+mod agent_setup;
 mod approvals;
-mod asking;
 mod builder;
 mod discovery;
 mod disk_space;
@@ -28,9 +28,9 @@ mod failures;
 pub mod features;
 mod fence;
 mod finder;
-mod freshness;
 mod gateway;
 mod hub;
+mod list_refresh;
 mod listeners;
 mod login;
 mod memory;
@@ -46,10 +46,10 @@ mod skills;
 pub mod trust;
 mod unrecorded;
 
-pub use asking::{AskError, AskOptions, WhichModel};
+pub use agent_setup::{AskError, AskOptions, WhichModel};
 pub use builder::{BuildError, HubBuilder};
 pub use disk_space::free_bytes;
-pub use gateway::{Gateways, Tidings};
+pub use gateway::{Gateways, NotificationBus};
 pub use hub::{Hub, ServerView};
 pub use listeners::Listeners;
 pub use login::LoginError;

@@ -30,7 +30,7 @@ impl EventSink for Listeners {
         last.emit(event);
     }
 
-    fn is_deaf(&self) -> bool {
+    fn is_disabled(&self) -> bool {
         self.0.is_empty()
     }
 }

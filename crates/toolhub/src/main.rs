@@ -20,7 +20,7 @@ const MOST: usize = 8;
 
 fn main() -> ExitCode {
     stay_small();
-    if toolhub_sandbox::stood_guard() {
+    if toolhub_sandbox::run_reaper_if_requested() {
         return ExitCode::SUCCESS;
     }
     if cli::complete_if_requested() {

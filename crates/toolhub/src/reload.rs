@@ -10,7 +10,7 @@ use toolhub_core::lang::Text;
 use toolhub_core::{ServerId, Source, ToolHost};
 use toolhub_engine::{Deadlines, Engine, Policy};
 use toolhub_mcp::config::{ConfigError, ServerSpec, TransportSpec};
-use toolhub_mcp::{McpHost, Past, Server, ServerContext};
+use toolhub_mcp::{FailureHistory, McpHost, Server, ServerContext};
 
 use crate::builder::{cached_lists, limits_of};
 use crate::failures::past_of;
@@ -152,7 +152,7 @@ impl Hub {
 pub(crate) fn server_for(
     mut spec: ServerSpec,
     places: &Places,
-    past: Past,
+    past: FailureHistory,
     context: &ServerContext,
 ) -> Arc<Server> {
     if let TransportSpec::Stdio(stdio) = &mut spec.transport {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use toolhub_core::{RawJson, RawObject, ToolError};
-use toolhub_mcp::Passage;
+use toolhub_mcp::ForwardedRequest;
 
 use crate::hub::Hub;
 
@@ -35,7 +35,7 @@ impl Hub {
         (name, params): (&str, RawObject),
     ) -> Option<Result<RawJson, ToolError>> {
         let server = self.servers.find(id)?;
-        let passage = Passage {
+        let passage = ForwardedRequest {
             method: method.to_owned(),
             params,
             name: Some(name.to_owned()),

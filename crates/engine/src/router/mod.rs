@@ -1,9 +1,9 @@
 //! The router: pure. A call, a catalog, a policy and how tools have fared give a route, always the same one, and
 //! say why.
 
-mod alone;
+mod concurrent;
 mod policy;
-mod side_by_side;
+mod single_candidate;
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -14,13 +14,13 @@ use toolhub_core::source::SourceKind;
 use toolhub_core::tool::Trust;
 use toolhub_core::{CallBy, Mending, RawJson, Say as _, Source, Tool, ToolError};
 
-use self::alone::alone;
-use self::side_by_side::{Choice, Lineup};
+use self::concurrent::{Choice, Lineup};
+use self::single_candidate::single_candidate;
 use crate::catalog::{Catalog, Entry};
-use crate::mend::{Mended, mend};
-use crate::near::near_names;
+use crate::coerce::{Coerced, coerce};
 use crate::schema::{Instance, Steps};
 use crate::score::{Score, Scores};
+use crate::suggest::near_names;
 
 pub use self::policy::{Policy, SourceFilter, Strategy};
 
@@ -73,7 +73,7 @@ pub struct Candidate {
     /// Why it stands where it stands.
     pub why: Text,
     /// The arguments it is given, where they had to be mended for it.
-    pub mended: Option<Mended>,
+    pub mended: Option<Coerced>,
 }
 
 impl Candidate {
@@ -116,7 +116,7 @@ pub struct Known<'a> {
 
 /// Decides who serves a call.
 pub fn route(request: Request<'_>, known: Known<'_>) -> Result<Route, ToolError> {
-    match alone(request, known) {
+    match single_candidate(request, known) {
         Some(entry) => {
             let candidate = Candidate { entry: Arc::clone(entry), why: Text::default(), mended: None };
             let candidates = vec![candidate];
@@ -417,7 +417,7 @@ struct ArgumentCheck<'a> {
     arguments: Option<Instance<'a>>,
     mending: Mending,
     /// What was mended, and for which candidate.
-    mended: RefCell<Vec<(Arc<Entry>, Mended)>>,
+    mended: RefCell<Vec<(Arc<Entry>, Coerced)>>,
 }
 
 impl ArgumentCheck<'_> {
@@ -433,12 +433,12 @@ impl ArgumentCheck<'_> {
     }
 
     /// What a tool that accepts the arguments is given instead of them.
-    fn mended_for(&self, entry: &Arc<Entry>) -> Option<Mended> {
+    fn mended_for(&self, entry: &Arc<Entry>) -> Option<Coerced> {
         let all = self.mended.borrow();
         all.iter().find(|(of, _)| Arc::ptr_eq(of, entry)).map(|(_, mended)| mended.clone())
     }
 
-    fn suited(&self, entry: &Entry, arguments: &Instance<'_>) -> Result<Option<Mended>, ToolError> {
+    fn suited(&self, entry: &Entry, arguments: &Instance<'_>) -> Result<Option<Coerced>, ToolError> {
         let raw = arguments.raw();
         if entry.surely_takes(raw, self.mending) {
             return Ok(None);
@@ -452,7 +452,7 @@ impl ArgumentCheck<'_> {
         if fits {
             return Ok(None);
         }
-        match mend(entry.tool.definition.input_schema(), raw) {
+        match coerce(entry.tool.definition.input_schema(), raw) {
             Some(mended) => match entry.check_within(&Instance::new(&mended.arguments, arguments.steps())) {
                 Ok(()) => Ok(Some(mended)),
                 Err(_) if checked.is_ok() => Ok(None),

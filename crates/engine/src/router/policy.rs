@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use toolhub_core::source::SourceKind;
 use toolhub_core::{ServerId, Source, ToolError};
 
-use crate::near::near_names;
+use crate::suggest::near_names;
 
 /// Sources that models name by habit, wherever the tool lives.
 const GUESSED: [&str; 2] = ["native", "appflowy"];

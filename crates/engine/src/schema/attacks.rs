@@ -6,8 +6,8 @@ use toolhub_core::error::{ArgumentProblem, Expected};
 use toolhub_core::{Lang, RawJson, Say, ToolError};
 
 use super::{Instance, Schema, Steps};
-use crate::mend::mend;
-use crate::near::near_names;
+use crate::coerce::coerce;
+use crate::suggest::near_names;
 
 /// The most that may be told of wrong arguments.
 const MAX_TOLD: usize = 4 << 10;
@@ -110,9 +110,9 @@ fn nothing_is_renamed_among_very_many_arguments() {
     let schema = RawJson::from(json!({"type": "object", "required": ["filepath"], "properties": {
         "filepath": {"type": "string"}, "count": {"type": "integer"}}}));
     let many = RawJson::parse(many_members(250_000, "\"1\"")).unwrap();
-    assert!(mend(&schema, &many).is_none());
+    assert!(coerce(&schema, &many).is_none());
     let few = RawJson::parse(r#"{"file_path":"a","count":"1"}"#).unwrap();
-    assert_eq!(mend(&schema, &few).unwrap().arguments.get(), r#"{"filepath":"a","count":1}"#);
+    assert_eq!(coerce(&schema, &few).unwrap().arguments.get(), r#"{"filepath":"a","count":1}"#);
 }
 
 /// Checks arguments, and counts the steps that takes.
@@ -308,7 +308,7 @@ fn mending_takes_bounded_work() {
     let schema = RawJson::from(json!({"type": "object", "$defs": {"a": {"anyOf": many}}, "properties": {
         "x": {"$ref": "#/$defs/a"}, "list": {"type": "array", "items": {"type": "string", "enum": options}},
         "n": {"type": "integer"}}}));
-    let mended = |arguments: Value| mend(&schema, &RawJson::from(arguments));
+    let mended = |arguments: Value| coerce(&schema, &RawJson::from(arguments));
     assert_eq!(mended(json!({"n": "1"})).unwrap().arguments.get(), r#"{"n":1}"#);
     assert_eq!(mended(json!({"list": "Option 7"})).unwrap().arguments.get(), r#"{"list":["option 7"]}"#);
     assert!(mended(json!({"x": 1, "n": "1"})).is_none());

@@ -8,7 +8,7 @@ use toolhub_core::error::{ArgumentProblem, Expected};
 use super::budget::{Exhausted, Steps};
 use super::compile::{Keyword, Node, NodeId, Program};
 use super::evaluate::{Evaluation, Verdict};
-use crate::near::near_names;
+use crate::suggest::near_names;
 
 /// More problems than this are counted and not told.
 const MAX_PROBLEMS: usize = 8;

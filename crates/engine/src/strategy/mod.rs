@@ -66,7 +66,7 @@ pub(crate) struct Tried {
 
 impl Run<'_> {
     fn heard(&self) -> bool {
-        !self.engine.events().is_deaf()
+        !self.engine.events().is_disabled()
     }
 
     pub(crate) fn emit(&self, kind: EventKind) {

@@ -4,7 +4,7 @@ use serde_json::Value;
 use toolhub_core::model::{ChatRequest, Message, ModelCall, OfferedTool, ToolChoice};
 use toolhub_core::{RawJson, RawObject};
 
-use crate::concession::{Concession, Concessions};
+use crate::compat::{CompatRule, CompatRules};
 use crate::endpoint::Endpoint;
 use crate::names::{wire_id, wire_name};
 
@@ -12,12 +12,12 @@ use crate::names::{wire_id, wire_name};
 const STRICT_DEPTH: usize = 16;
 
 /// The body of the request.
-pub(crate) fn body(request: &ChatRequest, endpoint: &Endpoint, made: Concessions) -> RawObject {
+pub(crate) fn body(request: &ChatRequest, endpoint: &Endpoint, made: CompatRules) -> RawObject {
     let mut body = RawObject::default()
         .with("model", endpoint.model.as_str())
         .with("messages", RawJson::of(&messages(request, made)))
         .with("stream", true);
-    if !made.has(Concession::NoCount) {
+    if !made.has(CompatRule::NoCount) {
         body.set("stream_options", RawObject::default().with("include_usage", true));
     }
     if !request.tools.is_empty() {
@@ -27,34 +27,34 @@ pub(crate) fn body(request: &ChatRequest, endpoint: &Endpoint, made: Concessions
             ToolChoice::Required => Some("required"),
             ToolChoice::Forbidden => Some("none"),
         };
-        if let Some(choice) = choice.filter(|_| !made.has(Concession::FreeChoice)) {
+        if let Some(choice) = choice.filter(|_| !made.has(CompatRule::FreeChoice)) {
             body.set("tool_choice", choice);
         }
     }
     if let Some((name, schema)) = &request.answer_schema
-        && !made.has(Concession::JsonInWords)
+        && !made.has(CompatRule::JsonInWords)
     {
         body.set("response_format", answer_format(name, schema, made));
     }
     if let Some(limit) = request.max_tokens.or(endpoint.max_tokens) {
-        let name = match made.has(Concession::NewLimitName) {
+        let name = match made.has(CompatRule::NewLimitName) {
             true => "max_completion_tokens",
             false => "max_tokens",
         };
         body.set(name, u64::from(limit));
     }
     if let Some(temperature) = request.temperature.or(endpoint.temperature)
-        && !made.has(Concession::OwnTemperature)
+        && !made.has(CompatRule::OwnTemperature)
     {
         body.set("temperature", RawJson::of(&temperature));
     }
     body
 }
 
-fn messages(request: &ChatRequest, made: Concessions) -> Vec<RawObject> {
+fn messages(request: &ChatRequest, made: CompatRules) -> Vec<RawObject> {
     let mut system = request.system.clone();
     if let Some((_, schema)) = &request.answer_schema
-        && made.has(Concession::SchemaInWords)
+        && made.has(CompatRule::SchemaInWords)
     {
         system
             .push_str("\n\nAnswer with one JSON value that fits this JSON Schema, and with nothing else:\n");
@@ -119,9 +119,9 @@ pub(crate) fn object_schema(schema: &RawJson) -> RawJson {
     object.into_raw()
 }
 
-fn answer_format(name: &str, schema: &RawJson, made: Concessions) -> RawObject {
+fn answer_format(name: &str, schema: &RawJson, made: CompatRules) -> RawObject {
     let kind = |kind: &str| RawObject::default().with("type", kind);
-    if made.has(Concession::SchemaInWords) {
+    if made.has(CompatRule::SchemaInWords) {
         return kind("json_object");
     }
     let mut wanted = RawObject::default().with("name", wire_name(name)).with("schema", schema.clone());

@@ -17,7 +17,7 @@ use super::oauth::OAuthSpec;
 use super::program::with_ending;
 use crate::era::Era;
 use crate::error::McpError;
-use crate::transport::Fence;
+use crate::transport::ProcessSandbox;
 
 /// Variables a child gets without being asked: what programs need to run, and nothing that is likely secret.
 const PASSED: [&str; 26] = [
@@ -145,7 +145,7 @@ pub struct StdioSpec {
     /// Where the end of what it writes to its standard error is kept.
     pub log_file: Option<PathBuf>,
     /// What fences it in.
-    pub fence: Option<Arc<dyn Fence>>,
+    pub fence: Option<Arc<dyn ProcessSandbox>>,
 }
 
 /// An HTTP endpoint.

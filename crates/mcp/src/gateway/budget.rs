@@ -456,8 +456,8 @@ mod tests {
     fn messages_are_counted_each_and_the_wait_is_told() {
         let principals = Principals::new(Limits { per_second: Some(5), ..Limits::default() });
         let ann = principals.named("ann");
-        let let_in = (0..50).filter(|_| ann.enter().is_ok()).count();
-        assert!((5..20).contains(&let_in), "{let_in}");
+        let with_read_buffer = (0..50).filter(|_| ann.enter().is_ok()).count();
+        assert!((5..20).contains(&with_read_buffer), "{with_read_buffer}");
         let wait = ann.spend(5).unwrap_err().wait.unwrap();
         assert!(wait <= Duration::from_secs(1), "{wait:?}");
         assert_eq!(

@@ -13,7 +13,7 @@ use super::backend::{INVALID_REQUEST, News, RpcError};
 use super::listen::{ListenPermits, Wanted, farewell};
 use super::message::{self, Message, ONE_AT_A_TIME, Params, Request, one_line, refusal};
 use super::outbox::{Outbound, Outbox};
-use super::rounds::{About, Resumed};
+use super::pending_input::{About, Resumed};
 use super::running::{Running, Step};
 use super::session::Session;
 use super::{Client, Gateway, Principal, modern};

@@ -10,8 +10,8 @@ use serde_json::Value;
 use toolhub_core::{RawJson, RawObject};
 
 use super::backend::RpcError;
+use super::client_handle::ClientFacts;
 use super::event_log::{StreamId, place};
-use super::link::ClientFacts;
 use super::message::{Message, Params, notification, one_line, read, refusal, response};
 use super::modern::{decoded, supported, version_in};
 use super::session::{NewSession, Session, Sessions};
@@ -93,7 +93,7 @@ fn same_params(text: Option<&str>, params: &Params) {
     let meta = meta.first().and_then(|(_, meta)| Members::of(meta)).unwrap_or_default();
     assert_eq!(shown(&params.meta), meta);
     let version = version_in(params);
-    let said = meta.iter().find(|(name, _)| name == super::link::VERSION).map(|(_, value)| value);
+    let said = meta.iter().find(|(name, _)| name == super::client_handle::VERSION).map(|(_, value)| value);
     assert_eq!(
         version.as_deref(),
         said.and_then(|said| serde_json::from_str::<String>(said).ok()).as_deref()

@@ -12,12 +12,12 @@ use toolhub_core::RawJson;
 use super::backend::{INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND, PARSE_ERROR, RpcError};
 use super::body::Body;
 use super::budget::{Permit, Resource};
+use super::client_handle::VERSION;
 use super::event_log::place;
-use super::heads::Heads;
-use super::link::VERSION;
+use super::header_lookup::HeaderLookup;
 use super::listen::{Wanted, all_lists_changed};
 use super::message::{self, Message, ONE_AT_A_TIME, Params, Request, one_line, refusal, response};
-use super::rounds::{About, Resumed};
+use super::pending_input::{About, Resumed};
 use super::running::{Served, Step};
 use super::session::{Reason, Session};
 use super::streams::pump;
@@ -78,7 +78,12 @@ impl Reply {
 
 impl Gateway {
     /// Takes one message, or a batch of an old client.
-    pub async fn post(self: &Arc<Self>, headers: &dyn Heads, body: Bytes, principal: &Principal) -> Reply {
+    pub async fn post(
+        self: &Arc<Self>,
+        headers: &dyn HeaderLookup,
+        body: Bytes,
+        principal: &Principal,
+    ) -> Reply {
         let Ok(text) = ByteString::try_from(body) else {
             return Reply::refused(400, None, &RpcError::new(PARSE_ERROR, "the body is not UTF-8"));
         };
@@ -118,7 +123,7 @@ impl Gateway {
     }
 
     /// Opens the stream of what belongs to no request, or takes one up again that broke off.
-    pub async fn get(self: &Arc<Self>, headers: &dyn Heads, principal: &Principal) -> Reply {
+    pub async fn get(self: &Arc<Self>, headers: &dyn HeaderLookup, principal: &Principal) -> Reply {
         if let Err(error) = known_revision(headers) {
             return Reply::refused(400, None, &error);
         }
@@ -176,7 +181,7 @@ impl Gateway {
     }
 
     /// Ends a session.
-    pub async fn delete(self: &Arc<Self>, headers: &dyn Heads, principal: &Principal) -> Reply {
+    pub async fn delete(self: &Arc<Self>, headers: &dyn HeaderLookup, principal: &Principal) -> Reply {
         if let Err(error) = known_revision(headers) {
             return Reply::refused(400, None, &error);
         }
@@ -192,7 +197,11 @@ impl Gateway {
         }
     }
 
-    fn session(&self, headers: &dyn Heads, principal: &Principal) -> Result<Arc<Session>, (u16, RpcError)> {
+    fn session(
+        &self,
+        headers: &dyn HeaderLookup,
+        principal: &Principal,
+    ) -> Result<Arc<Session>, (u16, RpcError)> {
         let Some(id) = headers.session() else {
             let how = "`Mcp-Session-Id` is missing: begin with `initialize`";
             return Err((400, RpcError::new(INVALID_REQUEST, how)));
@@ -203,7 +212,7 @@ impl Gateway {
     }
 
     /// Hears what is no request.
-    fn told(&self, headers: &dyn Heads, message: Message, principal: &Principal) -> Reply {
+    fn told(&self, headers: &dyn HeaderLookup, message: Message, principal: &Principal) -> Reply {
         if let Err(error) = known_revision(headers) {
             return Reply::refused(400, None, &error);
         }
@@ -232,7 +241,7 @@ impl Gateway {
 
     /// Several messages at once, which revisions before 2025-06-18 know; each is answered as if it came alone, without a
     /// stream.
-    async fn batch(self: &Arc<Self>, headers: &dyn Heads, text: &str, principal: &Principal) -> Reply {
+    async fn batch(self: &Arc<Self>, headers: &dyn HeaderLookup, text: &str, principal: &Principal) -> Reply {
         let refuse = |why: &str| Reply::refused(400, None, &RpcError::new(INVALID_REQUEST, why));
         // What is no JSON is that, whoever sends it.
         let items = match RawJson::parse(text).map(|all| all.decode::<Vec<RawJson>>()) {
@@ -338,7 +347,7 @@ impl Gateway {
 
     async fn modern(
         self: &Arc<Self>,
-        headers: &dyn Heads,
+        headers: &dyn HeaderLookup,
         request: Request,
         (params, principal): (Params, &Principal),
     ) -> Reply {
@@ -390,16 +399,16 @@ fn client_of(session: &Arc<Session>) -> Client {
 }
 
 /// The revision that a header names, where it is no legacy one. Whoever names one speaks as modern clients do.
-fn newer(headers: &dyn Heads) -> Option<&str> {
+fn newer(headers: &dyn HeaderLookup) -> Option<&str> {
     headers.revision().filter(|version| !LEGACY.contains(version))
 }
 
-fn is_modern(headers: &dyn Heads) -> bool {
+fn is_modern(headers: &dyn HeaderLookup) -> bool {
     newer(headers).is_some()
 }
 
 /// Refuses a header that names a revision that nobody knows (2025-11-25, transports: an invalid one is answered with 400).
-fn known_revision(headers: &dyn Heads) -> Result<(), RpcError> {
+fn known_revision(headers: &dyn HeaderLookup) -> Result<(), RpcError> {
     newer(headers).map_or(Ok(()), modern::supported)
 }
 

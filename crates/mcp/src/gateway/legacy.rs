@@ -7,7 +7,7 @@ use toolhub_core::{RawJson, RawObject};
 
 use super::backend::RpcError;
 use super::budget::Resource;
-use super::link::{ClientFacts, Questions};
+use super::client_handle::{ClientFacts, Questions};
 use super::listen::check_uri;
 use super::running::Served;
 use super::session::{NewSession, Removed, Session};

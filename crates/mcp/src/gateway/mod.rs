@@ -1,33 +1,33 @@
 //! The gateway: serves whatever stands behind it as an MCP server, to clients of both eras. How messages travel is for
 //! `http` and `duplex`; what they mean is here.
 
-mod asking;
 mod backend;
 mod body;
 mod budget;
+mod client_handle;
+mod client_queue;
 mod duplex;
 mod event_log;
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) mod fuzzing;
-mod heads;
+mod header_lookup;
 mod http;
 mod legacy;
 mod level;
-mod link;
 mod listen;
 mod message;
 mod methods;
 mod modern;
 mod outbox;
+mod pending_input;
 mod portable;
-mod rounds;
+mod request_context;
 mod running;
 mod session;
 mod session_ids;
 mod session_record;
 mod streams;
 mod subscriptions;
-mod words;
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -39,27 +39,27 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use toolhub_core::json::folded;
-use toolhub_core::lane::PerLane;
 use toolhub_core::ports::boxed;
+use toolhub_core::worker::PerWorker;
 use toolhub_core::{CallerLink, RawJson, RawObject};
 
-pub use asking::Asking;
 pub use backend::{Backend, GatewayCall, Handover, News, Offered, RpcError, ToolList};
 pub use body::Body;
 pub use budget::{Exhausted, Limits, Permit, Principal, Principals, Resource, TooFast};
 pub use duplex::Duplex;
-pub use heads::{Heads, PROTOCOL_VERSION, SESSION_ID, printable};
+pub use header_lookup::{HeaderLookup, PROTOCOL_VERSION, SESSION_ID, printable};
 pub use http::{Events, Reply};
 pub use methods::Handed;
 pub use outbox::Outbound;
 pub use portable::{NotPortable, portable, portable_offer};
+pub use request_context::RequestContext;
 pub use session_record::SessionRecord;
 
+use self::client_handle::{ClientFacts, ClientHandle, Questions};
 use self::level::Level;
-use self::link::{ClientFacts, ClientLink, Questions};
 use self::message::{Params, Request};
 use self::methods::Method;
-use self::rounds::Rounds;
+use self::pending_input::PendingInputs;
 use self::running::{Running, Served};
 use self::session::{Session, Sessions};
 use self::session_ids::SessionIds;
@@ -79,14 +79,14 @@ pub struct Gateway {
     backend: Arc<dyn Backend>,
     sessions: Sessions,
     session_ids: SessionIds,
-    rounds: Rounds,
+    rounds: PendingInputs,
     clients: AtomicU64,
     /// What no modern client has: questions that are open beside its requests, and a level that it set.
     never: (Arc<Questions>, Arc<Level>),
     tasks: TaskTracker,
     closing: CancellationToken,
     /// What still runs is given up. Every request waits for it.
-    ending: PerLane<CancellationToken>,
+    ending: PerWorker<CancellationToken>,
     /// How many requests were.
     cut: AtomicUsize,
 }
@@ -104,10 +104,10 @@ struct Client {
 }
 
 /// The same while it is served.
-struct Wanting {
+struct RequestState {
     era: Era,
     session: Option<Arc<Session>>,
-    link: Arc<ClientLink>,
+    link: Arc<ClientHandle>,
 }
 
 impl Gateway {
@@ -117,12 +117,12 @@ impl Gateway {
             backend,
             sessions: Sessions::default(),
             session_ids: SessionIds::new("", Arc::new(SessionRecord::in_memory())),
-            rounds: Rounds::default(),
+            rounds: PendingInputs::default(),
             clients: AtomicU64::new(1),
             never: Default::default(),
             tasks: TaskTracker::new(),
             closing: CancellationToken::new(),
-            ending: PerLane::with(CancellationToken::new),
+            ending: PerWorker::with(CancellationToken::new),
             cut: AtomicUsize::new(0),
         }
     }
@@ -170,8 +170,8 @@ impl Gateway {
         let mut params = params;
         // It may name a task of another principal; requests name their own in `taskId`, where it is checked.
         params.meta.remove(RELATED_TASK);
-        let (link, members) = ClientLink::new(facts, params);
-        let wanting = Wanting { era, session, link: Arc::clone(&link) };
+        let (link, members) = ClientHandle::new(facts, params);
+        let wanting = RequestState { era, session, link: Arc::clone(&link) };
         let gateway = Arc::clone(self);
         let Request { id, method } = request;
         let work = boxed(|| async move {
@@ -188,9 +188,9 @@ impl Gateway {
     }
 
     /// Does what a request wants.
-    async fn serve(&self, method: &str, params: RawObject, wanting: Wanting) -> Served {
-        let Wanting { era, session, link } = wanting;
-        let caller = |link: Arc<ClientLink>| CallerLink::new(link as Arc<dyn toolhub_core::Caller>);
+    async fn serve(&self, method: &str, params: RawObject, wanting: RequestState) -> Served {
+        let RequestState { era, session, link } = wanting;
+        let caller = |link: Arc<ClientHandle>| CallerLink::new(link as Arc<dyn toolhub_core::Caller>);
         // What is not in the table reaches no server: nothing says whose it would be.
         let Some(known) = Method::named(method, era) else { return Err(RpcError::no_method(method)) };
         match known {
@@ -236,7 +236,7 @@ impl Gateway {
     }
 
     /// The definitions of some tools, each once, for clients that are not shown them all.
-    fn describe(&self, params: &RawObject, link: &ClientLink) -> Served {
+    fn describe(&self, params: &RawObject, link: &ClientHandle) -> Served {
         let named = params.get("name").and_then(|name| name.decode::<String>().ok());
         let names = params.get("names").and_then(|names| names.decode::<Vec<String>>().ok());
         let names: Vec<String> = names.into_iter().flatten().chain(named).collect();
@@ -257,7 +257,7 @@ impl Gateway {
         Ok(RawObject::default().with("tools", RawJson::of(&found)).into_raw())
     }
 
-    async fn offers(&self, offer: Offer, era: Era, link: &ClientLink) -> Served {
+    async fn offers(&self, offer: Offer, era: Era, link: &ClientHandle) -> Served {
         let offered = self.backend.offers(offer).await?;
         let _reserved = reserved(link, &offered.items)?;
         Ok(offered.result(offer, era))
@@ -279,7 +279,7 @@ impl Gateway {
 /// Takes the length of an answer out of the client's budget of unread answers before it is put together from these parts, so
 /// that no short request makes a long answer that is over the budget. Whoever sends the answer takes it out again.
 fn reserved<'a>(
-    link: &ClientLink,
+    link: &ClientHandle,
     parts: impl IntoIterator<Item = &'a RawJson>,
 ) -> Result<Option<Permit>, RpcError> {
     let Some(principal) = link.principal_budget() else { return Ok(None) };

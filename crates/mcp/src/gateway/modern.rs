@@ -8,9 +8,9 @@ use base64::engine::general_purpose::STANDARD;
 use toolhub_core::{RawJson, RawObject};
 
 use super::backend::{LIST_TTL_MS, RpcError};
-use super::heads::Heads;
-use super::heads::PROTOCOL_VERSION;
-use super::link::{CAPABILITIES, ClientFacts, VERSION};
+use super::client_handle::{CAPABILITIES, ClientFacts, VERSION};
+use super::header_lookup::HeaderLookup;
+use super::header_lookup::PROTOCOL_VERSION;
 use super::message::{Params, Request};
 use super::{Gateway, capabilities, server_info};
 use crate::era::{Era, LEGACY, MODERN, UNSUPPORTED_VERSION};
@@ -62,7 +62,7 @@ impl Gateway {
         &self,
         request: &Request,
         params: &Params,
-        headers: &dyn Heads,
+        headers: &dyn HeaderLookup,
     ) -> Result<(), RpcError> {
         let wrong = |what: String| RpcError::new(HEADER_MISMATCH, format!("header mismatch: {what}"));
         let said = version_in(params);

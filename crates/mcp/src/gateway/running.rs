@@ -7,8 +7,8 @@ use toolhub_core::{BoxFuture, RawJson};
 
 use super::backend::RpcError;
 use super::budget::{Permit, Resource};
-use super::link::{ClientLink, Question};
-use super::words::Word;
+use super::client_handle::{ClientHandle, Question};
+use super::client_queue::QueuedMessage;
 
 /// Questions that come so soon after one another are asked together.
 const TOGETHER: Duration = Duration::from_millis(10);
@@ -31,7 +31,7 @@ pub(crate) enum Step {
 pub(crate) struct Running {
     /// What the client calls it.
     pub(crate) id: RawJson,
-    pub(crate) link: Arc<ClientLink>,
+    pub(crate) link: Arc<ClientHandle>,
     work: BoxFuture<'static, Served>,
     served: Option<Served>,
     /// It counts among its principal's requests until it is over, also while its answer is a stream.
@@ -39,7 +39,7 @@ pub(crate) struct Running {
 }
 
 impl Running {
-    pub(crate) fn new(id: RawJson, link: Arc<ClientLink>, work: BoxFuture<'static, Served>) -> Self {
+    pub(crate) fn new(id: RawJson, link: Arc<ClientHandle>, work: BoxFuture<'static, Served>) -> Self {
         let permit = link.principal_budget().map(|principal| principal.take(Resource::Running, 1));
         let (permit, served) = match permit.transpose() {
             Ok(permit) => (permit, None),
@@ -53,9 +53,9 @@ impl Running {
         let mut all = vec![first];
         while let Ok(word) = tokio::time::timeout(TOGETHER, self.link.words.next()).await {
             match word {
-                Word::Question(question) => all.push(*question),
+                QueuedMessage::Question(question) => all.push(*question),
                 // What is told while a client is asked is told too late to be heard.
-                Word::Message(_) => {}
+                QueuedMessage::Message(_) => {}
             }
         }
         all
@@ -65,7 +65,7 @@ impl Running {
     pub(crate) async fn step(&mut self) -> Step {
         loop {
             if let Some(served) = self.served.take() {
-                if let Some(Word::Message(text)) = self.link.words.take() {
+                if let Some(QueuedMessage::Message(text)) = self.link.words.take() {
                     self.served = Some(served);
                     return Step::Tell(text);
                 }
@@ -74,8 +74,8 @@ impl Running {
             tokio::select! {
                 biased;
                 word = self.link.words.next() => return match word {
-                    Word::Message(text) => Step::Tell(text),
-                    Word::Question(question) => Step::Ask(Box::pin(self.gather(*question)).await),
+                    QueuedMessage::Message(text) => Step::Tell(text),
+                    QueuedMessage::Question(question) => Step::Ask(Box::pin(self.gather(*question)).await),
                 },
                 served = &mut self.work => self.served = Some(served),
             }

@@ -13,8 +13,8 @@ use tokio_util::sync::CancellationToken;
 use toolhub_core::{FastMap, RawJson};
 
 use super::budget::Principal;
+use super::client_handle::ClientFacts;
 use super::event_log::{EventLog, StreamId};
-use super::link::ClientFacts;
 use super::session_record::Ticket;
 use super::subscriptions::{Subscription, Subscriptions};
 

@@ -14,7 +14,7 @@ use super::event_log::{ALIVE, EventLog, KEEP_ALIVE, event};
 use super::http::{Events, Reply, session_ended, status_of};
 use super::listen::{ListenPermits, Wanted, farewell};
 use super::message::{one_line, refusal, response};
-use super::rounds::About;
+use super::pending_input::About;
 use super::running::{Running, Step};
 use super::session::{Entered, Reason};
 use super::subscriptions::Subscriptions;

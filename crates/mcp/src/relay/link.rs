@@ -18,9 +18,9 @@ use toolhub_core::{CallerLink, RawJson, RawObject};
 
 use super::caller::{Client, Progress, RequestCaller};
 use super::{FAILED, Failure, Forwarding, HELLO_TIMEOUT, Hello, PROTOCOL, RelayStream, Welcome};
-use crate::asker::Asker;
 use crate::connection::{Ask, Connection};
 use crate::error::McpError;
+use crate::request_origin::RequestOrigin;
 use crate::supervisor::{Purpose, Server};
 use crate::transport::lines::{Line, Lines, MAX_LINE_BYTES};
 use crate::transport::{Listener, Repeat};
@@ -252,7 +252,7 @@ impl Target {
             arguments: None,
             headers: forwarding.headers,
             listener: Some(listener),
-            asker: Some(Asker::new(caller)),
+            origin: Some(RequestOrigin::new(caller)),
             repeat: if forwarding.repeatable { Repeat::Safe } else { Repeat::IfUnprocessed },
         }
     }
@@ -264,7 +264,7 @@ impl Target {
             return Err(expired());
         }
         let _held = self.instance.hold(Purpose::Work);
-        let open = self.instance.standing().open().cloned();
+        let open = self.instance.lock_status().open().cloned();
         let connection = open.zip(self.connection.upgrade()).filter(|(open, own)| Arc::ptr_eq(open, own));
         let Some((connection, _)) = connection else { return Err(expired()) };
         let began = self.instance.mark();

@@ -1,6 +1,5 @@
 //! How messages travel. A transport pairs each request with its answer; what they mean is the connection's.
 
-mod fence;
 #[cfg_attr(unix, path = "group_unix.rs")]
 #[cfg_attr(not(unix), path = "group_other.rs")]
 mod group;
@@ -8,10 +7,11 @@ pub(crate) mod http;
 pub(crate) mod lines;
 pub(crate) mod mux;
 #[cfg(test)]
-mod nobody;
-mod outbox;
+mod no_listener;
+mod pipe_writer;
 mod process;
 pub(crate) mod relay;
+mod sandbox;
 pub(crate) mod sse;
 mod stderr;
 pub(crate) mod stdio;
@@ -27,7 +27,7 @@ use toolhub_core::{BoxFuture, RawJson};
 use crate::error::McpError;
 pub(crate) use crate::oauth::Repeat;
 
-pub use fence::{Enclosure, Fence};
+pub use sandbox::{ProcessSandbox, SandboxedProcess};
 pub(crate) use stderr::StderrRing;
 pub use stderr::last_lines;
 

@@ -315,13 +315,13 @@ impl<O: Outlet> Mux<O> {
 mod tests {
     use super::*;
     use crate::transport::Repeat;
-    use crate::transport::nobody::Nobody;
+    use crate::transport::no_listener::NoListener;
 
     fn stream(
         room: usize,
     ) -> (Callers<mpsc::Sender<String>>, Mux<mpsc::Sender<String>>, mpsc::Receiver<String>) {
         let (outlet, sent) = mpsc::channel(room);
-        let (callers, mux) = Callers::new(outlet, Arc::new(Nobody));
+        let (callers, mux) = Callers::new(outlet, Arc::new(NoListener));
         (callers, mux, sent)
     }
 
@@ -405,7 +405,7 @@ mod tests {
             for text in late {
                 let (outlet, mut sent) = mpsc::channel(8);
                 let inbox: Arc<dyn Inbox> =
-                    if with_clients { Arc::new(WithClients) } else { Arc::new(Nobody) };
+                    if with_clients { Arc::new(WithClients) } else { Arc::new(NoListener) };
                 let (callers, mut mux) = Callers::new(outlet, inbox);
                 let cancelled = tokio::time::timeout(Duration::ZERO, callers.request(asked(1, "m"), gone));
                 assert!(cancelled.await.is_err());

@@ -6,8 +6,8 @@ use std::time::Duration;
 use tokio::process::{Child, Command};
 use toolhub_core::lang::{Lang, Say as _, Text};
 
-use super::fence::Enclosure;
 use super::group::Group;
+use super::sandbox::SandboxedProcess;
 use crate::config::{Permitted, StdioSpec};
 use crate::error::McpError;
 
@@ -29,7 +29,7 @@ pub(crate) struct Process {
     pub(crate) child: Child,
     group: Group,
     /// Goes last, and with it what the group did not hold.
-    enclosure: Option<Box<dyn Enclosure>>,
+    enclosure: Option<Box<dyn SandboxedProcess>>,
 }
 
 impl Process {

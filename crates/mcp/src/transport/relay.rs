@@ -12,7 +12,7 @@ use toolhub_core::{BoxFuture, RawJson, ServerId};
 
 use super::lines::{Line, Lines, MAX_LINE_BYTES};
 use super::mux::{Callers, Mux};
-use super::outbox::Outbox;
+use super::pipe_writer::PipeWriter;
 use super::{Inbox, OutgoingRequest, Repeat, Transport};
 use crate::connection::Greeting;
 use crate::error::McpError;
@@ -23,7 +23,7 @@ use crate::wire::{self, on_one_line};
 const WRITE_TIMEOUT: Duration = Duration::from_secs(30);
 
 type Stream = Box<dyn RelayStream>;
-type Outlet = Arc<Outbox<WriteHalf<Stream>>>;
+type Outlet = Arc<PipeWriter<WriteHalf<Stream>>>;
 type Reader = Lines<BufReader<ReadHalf<Stream>>>;
 
 /// A link whose server is connected.
@@ -86,7 +86,7 @@ impl Relayed {
     /// Starts to read the link; what the server asks or says goes to `inbox`.
     pub(crate) fn new(link: Link, server: ServerId, inbox: Arc<dyn Inbox>, tasks: &TaskTracker) -> Self {
         let Link { reader, writer, .. } = link;
-        let outlet = Arc::new(Outbox::new(writer));
+        let outlet = Arc::new(PipeWriter::new(writer));
         let (callers, mux) = Callers::new(Arc::clone(&outlet), inbox);
         tasks.spawn(read(reader, mux, outlet));
         Self { callers, server }

@@ -14,7 +14,7 @@ use toolhub_core::{BoxFuture, RawJson};
 
 use super::lines::{Line, Lines, MAX_LINE_BYTES};
 use super::mux::{Callers, Mux};
-use super::outbox::{Outbox, Stuck};
+use super::pipe_writer::{PipeWriter, Stuck};
 use super::process::{Manners, Process};
 use super::{Inbox, OutgoingRequest, StderrRing, Transport};
 use crate::config::{Permitted, StdioSpec};
@@ -29,7 +29,7 @@ const STATUS_PATIENCE: Duration = Duration::from_millis(500);
 /// The way to a child process.
 #[derive(Debug)]
 pub(crate) struct Stdio {
-    callers: Callers<Arc<Outbox<ChildStdin>>>,
+    callers: Callers<Arc<PipeWriter<ChildStdin>>>,
     pub(crate) stderr: StderrRing,
 }
 
@@ -48,7 +48,7 @@ impl Stdio {
         let (Some(stdin), Some(stdout), Some(errors)) = pipes else {
             return Err(McpError::connect(Text::new("its pipes could not be opened", "无法打开它的管道")));
         };
-        let outbox = Arc::new(Outbox::new(stdin));
+        let outbox = Arc::new(PipeWriter::new(stdin));
         let (callers, mux) = Callers::new(Arc::clone(&outbox), inbox);
         let (failed, write_failure) = oneshot::channel();
         let (drained, stderr_drained) = oneshot::channel();
@@ -87,7 +87,7 @@ impl Transport for Stdio {
 
 struct Actor {
     lines: Lines<BufReader<ChildStdout>>,
-    mux: Mux<Arc<Outbox<ChildStdin>>>,
+    mux: Mux<Arc<PipeWriter<ChildStdin>>>,
     write_failure: oneshot::Receiver<Text>,
 }
 
@@ -170,7 +170,7 @@ fn why_ended(status: Option<ExitStatus>) -> Text {
 }
 
 /// Writes what the child does not take at once, until its input is closed.
-async fn write(outbox: Arc<Outbox<ChildStdin>>, failed: oneshot::Sender<Text>) {
+async fn write(outbox: Arc<PipeWriter<ChildStdin>>, failed: oneshot::Sender<Text>) {
     let failure = match outbox.drive(WRITE_DEADLINE).await {
         Ok(()) => return,
         Err(Stuck::Broken(error)) => {

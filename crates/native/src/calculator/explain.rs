@@ -50,7 +50,7 @@ pub(super) fn gave_up(limit: Duration) -> String {
 
 /// The answer to a call of what is no function.
 pub(super) fn unknown_function(name: &str) -> String {
-    match crate::near::nearest(name, functions::names()).first() {
+    match crate::suggest::nearest(name, functions::names()).first() {
         None if name.is_ascii() => format!("`{name}` is not a known function"),
         _ => unknown(name),
     }
@@ -62,7 +62,7 @@ fn unknown(name: &str) -> String {
             "`{name}` is not known: write units and functions in English, such as `km`, `kg`, `sqrt`"
         );
     }
-    match crate::near::nearest(name, functions::names()).first() {
+    match crate::suggest::nearest(name, functions::names()).first() {
         Some(near) => format!("`{name}` is not known: did you mean `{near}`?"),
         None => format!(
             "`{name}` is not known as a unit, constant or function; give it a value with `{name} = 1; …`"

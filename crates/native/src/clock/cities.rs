@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 use toolhub_core::name_tables::{CITIES, COUNTRIES};
 
 use super::plain::plain;
-use crate::near;
+use crate::suggest;
 
 /// Words that people add to a place.
 const SUFFIXES: [&str; 10] = [
@@ -62,7 +62,7 @@ pub(super) fn zones(name: &str) -> Vec<&'static str> {
 /// Names of places that are near to a name.
 pub(super) fn nearest(name: &str) -> Vec<&'static str> {
     let names = rows(CITIES).chain(rows(COUNTRIES)).flat_map(|row| row.names().chain(row.zones()));
-    near::nearest(&plain(name), names)
+    suggest::nearest(&plain(name), names)
 }
 
 impl Table {

@@ -6,7 +6,7 @@ use jiff::tz::{Offset, TimeZone};
 use super::cities;
 use super::numerals;
 use super::plain::plain;
-use crate::near;
+use crate::suggest;
 
 /// Abbreviations and the zones they may mean; those with several are refused by name. One of summer or winter alone
 /// stands for the zone all year, as people use them.
@@ -73,7 +73,7 @@ pub(super) fn resolve(name: &str, now: &Zoned) -> Result<TimeZone, String> {
 fn choose(name: &str, zones: &[&str]) -> Result<TimeZone, String> {
     match zones {
         [zone] => TimeZone::get(zone).map_err(|_| unknown(zone)),
-        several => Err(format!("`{name}` is ambiguous: name the zone, one of {}", near::list(several))),
+        several => Err(format!("`{name}` is ambiguous: name the zone, one of {}", suggest::list(several))),
     }
 }
 
@@ -83,7 +83,7 @@ fn unknown(name: &str) -> String {
             "the time zone of `{name}` is not known: give an IANA name such as `Asia/Tokyo`, a larger city of the same \
              zone, or an offset such as `UTC+8`"
         ),
-        near => format!("the time zone of `{name}` is not known: did you mean {}?", near::list(near)),
+        near => format!("the time zone of `{name}` is not known: did you mean {}?", suggest::list(near)),
     }
 }
 

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use cap_std::ambient_authority;
 use cap_std::fs::{Dir, Metadata};
 
-use crate::near;
+use crate::suggest;
 
 /// The folders that the file tools may read.
 #[derive(Debug, Clone, Default)]
@@ -89,7 +89,7 @@ impl Folders {
                 format!("there is no `{path}` in {}; use `list_files` to see what there is", self.named())
             }
             Some(near) => {
-                format!("there is no `{path}` in {}; did you mean {}?", self.named(), near::list(&near))
+                format!("there is no `{path}` in {}; did you mean {}?", self.named(), suggest::list(&near))
             }
         })
     }
@@ -99,7 +99,7 @@ impl Folders {
     }
 
     fn named(&self) -> String {
-        near::list(self.roots.iter().map(|root| root.display()))
+        suggest::list(self.roots.iter().map(|root| root.display()))
     }
 }
 
@@ -135,7 +135,7 @@ fn near_names(dir: &Dir, missing: &Path) -> Vec<String> {
         .map(|entry| entry.file_name().to_string_lossy().into_owned())
         .collect();
     let wanted = missing.file_name().map(OsStr::to_string_lossy).unwrap_or_default();
-    let near = near::nearest(&wanted, names.iter().map(String::as_str));
+    let near = suggest::nearest(&wanted, names.iter().map(String::as_str));
     let join =
         |name: &str| parent.map_or_else(|| name.to_owned(), |parent| parent.join(name).display().to_string());
     near.into_iter().map(join).collect()

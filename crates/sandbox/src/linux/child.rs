@@ -5,8 +5,8 @@ use std::os::fd::{AsFd as _, OwnedFd};
 
 use libc::{c_ulong, sock_filter};
 
-use super::births::Asking;
 use super::calls::{self, Resource};
+use super::fork_notify::Asking;
 use super::group::Entrance;
 use super::landlock::Ruleset;
 use super::mark::Mark;

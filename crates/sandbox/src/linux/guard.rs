@@ -26,7 +26,7 @@ static GUARD: Mutex<Option<Child>> = Mutex::new(None);
 /// To be called first in `main`: whether this process was started as the guard of another, and has done its work. From
 /// then on a guard stands beside a program that confines others; without this, what was confined outlives a program
 /// that is killed.
-pub fn stood_guard() -> bool {
+pub fn run_reaper_if_requested() -> bool {
     let mut words = std::env::args();
     if words.next().as_deref() != Some(NAME) {
         CAN_STAND.store(true, Ordering::Relaxed);

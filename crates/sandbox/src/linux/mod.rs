@@ -1,11 +1,11 @@
 //! Linux: Landlock, seccomp, namespaces, limits and a watcher, or Bubblewrap in front.
 
-mod births;
 mod bpf;
 mod bubblewrap;
 mod calls;
 mod child;
 mod confinement;
+mod fork_notify;
 mod grants;
 mod group;
 mod guard;
@@ -27,10 +27,10 @@ mod watch;
 
 use std::process::Command;
 
-use self::births::{Asking, Hearing};
 use self::calls::FileSystem;
 use self::child::Plan;
 use self::confinement::Held;
+use self::fork_notify::{Asking, Hearing};
 use self::grants::Grants;
 use self::group::{Bounds, Entrance, Group};
 use self::landlock::Ruleset;
@@ -45,7 +45,7 @@ use crate::policy::{Isolation, Policy};
 use crate::protection::{Missing, Protection};
 
 pub use self::confinement::Confinement;
-pub use self::guard::{dismiss_guard, stood_guard};
+pub use self::guard::{dismiss_guard, run_reaper_if_requested};
 pub use self::probe::support;
 
 /// The kernel's own count stands so much above the policy's, so that the watcher sees who goes past it.

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, Builder};
 use std::time::{Duration, Instant};
 
-use super::births::{Heard, Hearing};
+use super::fork_notify::{Heard, Hearing};
 use super::group::MemoryEvents;
 use super::mark::Mark;
 use super::usage::{self, Usage};

@@ -8,7 +8,7 @@ use std::time::SystemTime;
 
 use tokio::sync::mpsc::Sender;
 use toolhub_core::trace::TraceContext;
-use toolhub_core::{CallId, Event, EventKind, EventSink, RequestWay, ServedRequest, Source};
+use toolhub_core::{AccessRecord, CallId, Event, EventKind, EventSink, RequestWay, Source};
 
 use super::sampler::number;
 use super::span::{Kind, Span};
@@ -62,7 +62,7 @@ impl Spans {
         }
     }
 
-    fn served(&self, state: &mut State, at: SystemTime, request: ServedRequest) {
+    fn served(&self, state: &mut State, at: SystemTime, request: AccessRecord) {
         let place = request.trace.as_ref().and_then(|trace| trace.own.is_sampled().then_some(trace));
         let Some(trace) = place else { return };
         let began = at.checked_sub(request.took).unwrap_or(at);

@@ -9,10 +9,10 @@ use tokio::sync::OnceCell;
 use tokio_util::sync::CancellationToken;
 use toolhub::settings::{ConfigError, Places};
 use toolhub::trust::RunTrust;
-use toolhub::{BuildError, Hub, Tidings};
+use toolhub::{BuildError, Hub, NotificationBus};
 use toolhub_core::lang::Text;
 use toolhub_core::{Lang, RawJson, RawObject, Say};
-use toolhub_engine::suspicion::visible;
+use toolhub_engine::definition_scan::visible;
 
 use super::elicitation::TerminalHandler;
 use super::exit::{Exit, Interrupted, UsageError};
@@ -132,7 +132,7 @@ impl App {
                     builder = builder.use_running_hub();
                 }
                 builder = match self.lists.load(Ordering::Relaxed) {
-                    true => builder.handler(Arc::new(Tidings::default())),
+                    true => builder.handler(Arc::new(NotificationBus::default())),
                     false => {
                         let handler = TerminalHandler::new(Arc::clone(&self.screen), Arc::clone(&self.live));
                         builder.handler(Arc::new(handler))

@@ -6,7 +6,7 @@ use serde_json::Value;
 use toolhub_core::error::{ArgumentProblem, Expected};
 use toolhub_core::{Lang, RawJson, RawObject};
 
-use toolhub_engine::mend::mend;
+use toolhub_engine::coerce::coerce;
 
 use super::exit::UsageError;
 
@@ -108,7 +108,7 @@ pub(crate) fn with_pairs(
         return Ok(arguments);
     }
     let mended =
-        mend(definition, &arguments).and_then(|mended| mended.arguments.object()).unwrap_or_default();
+        coerce(definition, &arguments).and_then(|mended| mended.arguments.object()).unwrap_or_default();
     let kept = |problem: &ArgumentProblem| mended.is_empty() || mended.contains(&problem.argument);
     match strangers.into_iter().find(kept) {
         Some(problem) => Err(PairError::Unknown(problem)),

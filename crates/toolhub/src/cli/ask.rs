@@ -11,7 +11,7 @@ use toolhub::{
     Permission, RawJson, Spoken, ToolError, Way, WhichModel,
 };
 use toolhub_core::{BoxFuture, Say as _, ToolName};
-use toolhub_engine::suspicion::visible;
+use toolhub_engine::definition_scan::visible;
 
 use super::app::App;
 use super::ask_interrupted;
@@ -107,7 +107,7 @@ pub(super) async fn answer(
     if options.model == WhichModel::Usual {
         say_once_that_there_is_no_model(app, hub).await;
     }
-    let asking = Asking { app, all: AtomicBool::new(false) };
+    let asking = RequestContext { app, all: AtomicBool::new(false) };
     let permission: &dyn Permission = match (args.yes, can_ask(app)) {
         (true, _) => &AgreedBefore,
         (false, true) => &asking,
@@ -166,13 +166,13 @@ fn can_ask(app: &App) -> bool {
 }
 
 /// Asks at the terminal before something is changed or deleted.
-struct Asking<'a> {
+struct RequestContext<'a> {
     app: &'a App,
     /// Whether the user agreed to everything else of this request.
     all: AtomicBool,
 }
 
-impl Permission for Asking<'_> {
+impl Permission for RequestContext<'_> {
     fn allow<'a>(&'a self, tool: &'a ToolName, arguments: &'a RawJson) -> BoxFuture<'a, Consent> {
         Box::pin(async move {
             if self.all.load(Ordering::Relaxed) {

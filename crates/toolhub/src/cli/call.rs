@@ -7,7 +7,7 @@ use toolhub::{Hub, Outcome, Request, Route, ToolCall, ToolError, ToolOutput};
 use toolhub_core::outcome::AttemptRecord;
 use toolhub_core::tool::Trust;
 use toolhub_core::{CallBy, CallId, RawJson, Say as _, ToolName, json};
-use toolhub_engine::suspicion::visible;
+use toolhub_engine::definition_scan::visible;
 
 use super::app::App;
 use super::arguments::{self, PairError};

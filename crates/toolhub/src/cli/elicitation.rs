@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value, json};
 use toolhub::{ClientHandler, HandlerAnswer};
 use toolhub_core::{BoxFuture, Lang, RawJson, ServerId};
-use toolhub_engine::suspicion::visible;
+use toolhub_engine::definition_scan::visible;
 
 use super::browser;
 use super::live::Live;

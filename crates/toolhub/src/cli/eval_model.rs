@@ -9,7 +9,7 @@ use toolhub_core::finder::{Search, ToolFinder};
 use toolhub_core::lang::Text;
 use toolhub_core::model::LanguageModel;
 use toolhub_core::outcome::Verification;
-use toolhub_core::ports::{Silence, ToolCaller};
+use toolhub_core::ports::{NullSink, ToolCaller};
 use toolhub_core::{BoxFuture, Lang, Outcome, RawObject, Tool, ToolCall, ToolError};
 use toolhub_engine::{Catalog, Lengths};
 use toolhub_search::Index;
@@ -35,7 +35,7 @@ impl ModelPlanner {
             catalog: Arc::clone(&self.catalog),
             policy: Default::default(),
             unavailable: Vec::new(),
-            events: &Silence,
+            events: &NullSink,
             permission: &NobodyThere,
             allowed: Allowed::default(),
             lengths: Lengths::default(),

@@ -3,7 +3,7 @@
 use toolhub_core::tool::Trust;
 use toolhub_core::{Lang, RawJson, RawObject, Say as _};
 use toolhub_engine::Entry;
-use toolhub_engine::suspicion::{Finding, visible};
+use toolhub_engine::definition_scan::{Finding, visible};
 
 use super::app::App;
 use super::screen::{BAD, ODD};

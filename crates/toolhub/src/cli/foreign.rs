@@ -8,7 +8,7 @@ use std::fmt;
 use std::hash::{BuildHasher as _, Hasher as _};
 use std::sync::OnceLock;
 
-use toolhub_engine::suspicion::visible;
+use toolhub_engine::definition_scan::visible;
 
 /// Begins the mark of a style: a code point that is never assigned to a character.
 const MARK: char = '\u{FDD0}';

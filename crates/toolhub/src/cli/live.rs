@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use toolhub_core::{Event, EventKind, EventSink, Say as _};
-use toolhub_engine::suspicion::visible;
+use toolhub_engine::definition_scan::visible;
 
 use super::screen::{BAD, DIM, GOOD, Screen};
 

@@ -6,7 +6,7 @@ use serde::Deserialize;
 use toolhub_core::lang::Text;
 use toolhub_core::model::ModelCall;
 use toolhub_core::{Lang, RawJson, RawObject, Say as _};
-use toolhub_engine::mend::mend;
+use toolhub_engine::coerce::coerce;
 use toolhub_llm::formats::{KnownTool, KnownTools, Reading, read};
 
 use super::app::App;
@@ -153,7 +153,7 @@ fn shown(text: &str, reading: &Reading, known: &KnownTools, lang: Lang) -> RawOb
     for call in &reading.calls {
         note(&call.repaired);
         let schema = known.named(call.tool.as_str()).and_then(KnownTool::schema);
-        let arguments = match schema.and_then(|schema| mend(schema, &call.arguments)) {
+        let arguments = match schema.and_then(|schema| coerce(schema, &call.arguments)) {
             Some(mended) => {
                 note(&mended.notes);
                 mended.arguments

@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::Context as _;
 use tokio_util::sync::CancellationToken;
 use toolhub::settings::{DEFAULT_PROFILE, Settings};
-use toolhub::{Gateways, Hub, Lang, Say as _, Tidings};
+use toolhub::{Gateways, Hub, Lang, NotificationBus, Say as _};
 use toolhub_engine::near_names;
 use toolhub_mcp::gateway::secret;
 use toolhub_server::{ServeError, Serving, Unfinished, hash_of};
@@ -30,7 +30,7 @@ pub(crate) async fn run(app: &App, args: ServeArgs) -> anyhow::Result<Exit> {
     if let Some(name) = &args.new_token {
         return new_token(app, name);
     }
-    let tidings = Tidings::default();
+    let notifications = NotificationBus::default();
     let places = app.places()?;
     if !args.stdio
         && app.global.config.is_none()
@@ -49,7 +49,8 @@ pub(crate) async fn run(app: &App, args: ServeArgs) -> anyhow::Result<Exit> {
     outlook.open_log(app, settings.serve.access_log(&places.config))?;
     let traces = settings.telemetry.options(|name| std::env::var(name).ok());
     outlook.open_telemetry(app, traces.map_err(|why| UsageError(why.say(app.lang())))?);
-    let mut builder = Hub::builder().places(places).settings(settings).handler(Arc::new(tidings.clone()));
+    let mut builder =
+        Hub::builder().places(places).settings(settings).handler(Arc::new(notifications.clone()));
     if args.stdio {
         builder = builder.single_client();
     }
@@ -63,7 +64,7 @@ pub(crate) async fn run(app: &App, args: ServeArgs) -> anyhow::Result<Exit> {
     for note in hub.notes() {
         app.screen.warn(&note.say(app.lang()));
     }
-    let mut gateways = Gateways::new(Arc::clone(&hub), tidings, app.lang());
+    let mut gateways = Gateways::new(Arc::clone(&hub), notifications, app.lang());
     if let Some(profile) = &args.profile {
         known_profile(app, hub.settings(), profile)?;
     }

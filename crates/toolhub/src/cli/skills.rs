@@ -4,9 +4,9 @@ use std::path::{Path, PathBuf};
 
 use toolhub::Hub;
 use toolhub_core::{Lang, RawJson, RawObject, Say as _};
+use toolhub_engine::definition_scan::visible;
 use toolhub_engine::near_names;
-use toolhub_engine::suspicion::visible;
-use toolhub_skills::{Fault, Known, Shape, Shelf, Skipped, Standing, Weight, use_skill};
+use toolhub_skills::{ApprovalState, Fault, Known, Shape, Skipped, Snapshot, Weight, use_skill};
 
 use super::app::App;
 use super::exit::{Exit, UsageError};
@@ -56,7 +56,7 @@ async fn list(app: &App, args: &SkillListArgs) -> anyhow::Result<Exit> {
     Ok(Exit::Done)
 }
 
-fn print(app: &App, shelf: &Shelf) {
+fn print(app: &App, shelf: &Snapshot) {
     let lang = app.lang();
     let mut rows: Vec<Vec<Cell>> = shelf
         .skills
@@ -115,7 +115,7 @@ pub(super) fn origin(name: &'static str, lang: Lang) -> &'static str {
 }
 
 /// Says what is not as it should be, and what to do about it.
-fn tell(app: &App, hub: &Hub, shelf: &Shelf) {
+fn tell(app: &App, hub: &Hub, shelf: &Snapshot) {
     let lang = app.lang();
     if shelf.skills.is_empty() && shelf.skipped.is_empty() && shelf.foreign.is_empty() {
         let text = match hub.settings().skills.enabled {
@@ -141,16 +141,16 @@ fn tell(app: &App, hub: &Hub, shelf: &Shelf) {
             ));
         }
         match &known.standing {
-            Standing::Own | Standing::Approved => {}
+            ApprovalState::Own | ApprovalState::Approved => {}
             // What cannot be read cannot be approved either: what to do is said by why.
-            Standing::Unreadable(why) => {
+            ApprovalState::Unreadable(why) => {
                 let why = why.say(lang);
                 let why = visible(&why);
                 app.screen.warn(
                     &lang.pick(format!("`{name}` is not used: {why}"), format!("`{name}` 未启用：{why}")),
                 );
             }
-            Standing::Unapproved | Standing::Changed => {
+            ApprovalState::Unapproved | ApprovalState::Changed => {
                 let why = known.standing.say(lang);
                 // Of two with one name only their paths tell which is meant.
                 let named = |other: &&Known| other.skill.name == known.skill.name;
@@ -184,7 +184,7 @@ fn tell(app: &App, hub: &Hub, shelf: &Shelf) {
     }
 }
 
-fn as_json(hub: &Hub, shelf: &Shelf, lang: Lang) -> RawJson {
+fn as_json(hub: &Hub, shelf: &Snapshot, lang: Lang) -> RawJson {
     let skills = shelf.skills.iter().map(|known| {
         let shadows = hub.shadowed_by(known.tool_names.iter().map(String::as_str));
         described(known, lang).with("shadows", RawJson::of(&shadows))
@@ -256,7 +256,7 @@ pub(super) fn expanded(path: &Path) -> PathBuf {
 }
 
 /// The skill at a path: its folder, its `SKILL.md` or its single file.
-pub(super) fn at_path<'a>(shelf: &'a Shelf, word: &str) -> Option<&'a Known> {
+pub(super) fn at_path<'a>(shelf: &'a Snapshot, word: &str) -> Option<&'a Known> {
     let place = expanded(Path::new(word)).canonicalize().ok()?;
     let is = |path: &Path| path.canonicalize().is_ok_and(|path| path == place);
     shelf
@@ -266,7 +266,7 @@ pub(super) fn at_path<'a>(shelf: &'a Shelf, word: &str) -> Option<&'a Known> {
 }
 
 /// The skill of that name, or the one whose tool has it, or that lies there.
-pub(super) fn named<'a>(app: &App, shelf: &'a Shelf, name: &str) -> Result<&'a Known, UsageError> {
+pub(super) fn named<'a>(app: &App, shelf: &'a Snapshot, name: &str) -> Result<&'a Known, UsageError> {
     let found = shelf
         .named(name)
         .or_else(|| at_path(shelf, name))

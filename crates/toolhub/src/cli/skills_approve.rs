@@ -5,8 +5,8 @@ use std::path::Path;
 
 use toolhub::Hub;
 use toolhub_core::{Lang, RawJson, RawObject, Say as _};
-use toolhub_engine::suspicion::{Finding, visible};
-use toolhub_skills::{FileSet, Known, Shape, Shelf, Standing};
+use toolhub_engine::definition_scan::{Finding, visible};
+use toolhub_skills::{ApprovalState, FileSet, Known, Shape, Snapshot};
 
 use super::app::App;
 use super::exit::{Exit, UsageError};
@@ -46,19 +46,19 @@ pub(crate) async fn run(app: &App, args: &SkillApproveArgs) -> anyhow::Result<Ex
 }
 
 /// The skill that is meant by a name or a path. Of several with one name, the one that the word can change something of.
-fn meant<'a>(app: &App, shelf: &'a Shelf, (word, revoke): (&str, bool)) -> Result<&'a Known, UsageError> {
+fn meant<'a>(app: &App, shelf: &'a Snapshot, (word, revoke): (&str, bool)) -> Result<&'a Known, UsageError> {
     if let Some(known) = at_path(shelf, word) {
         return Ok(known);
     }
     let changes = |known: &&Known| match revoke {
-        true => matches!(known.standing, Standing::Approved | Standing::Changed),
+        true => matches!(known.standing, ApprovalState::Approved | ApprovalState::Changed),
         false => !known.standing.may_be_used(),
     };
     let of_name = || shelf.skills.iter().filter(|known| known.skill.name == word);
     let meant: Vec<&Known> = of_name().filter(changes).collect();
     match &meant[..] {
         [one] => Ok(one),
-        [] => match of_name().find(|known| known.standing != Standing::Own) {
+        [] => match of_name().find(|known| known.standing != ApprovalState::Own) {
             Some(known) => Ok(known),
             None => named(app, shelf, word),
         },
@@ -93,7 +93,7 @@ fn told(known: &Known, approved: bool) -> RawObject {
 
 async fn approve(app: &App, hub: &Hub, (known, yes): (&Known, bool)) -> anyhow::Result<(RawObject, Exit)> {
     let (lang, name) = (app.lang(), &known.skill.name);
-    if known.standing == Standing::Own {
+    if known.standing == ApprovalState::Own {
         if !app.screen.json {
             app.screen.note(&lang.pick(
                 format!("`{name}` is your own and asks for nothing: it needs no approval"),

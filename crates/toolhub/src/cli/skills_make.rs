@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 
 use toolhub::Hub;
 use toolhub_core::{RawJson, RawObject, Say as _};
-use toolhub_engine::suspicion::{Finding, visible};
-use toolhub_skills::{Kind, Looked, SkillBook, SkillOptions, Weight, make};
+use toolhub_engine::definition_scan::{Finding, visible};
+use toolhub_skills::{Kind, Looked, SkillOptions, SkillRegistry, Weight, make};
 
 use super::app::App;
 use super::exit::{Exit, UsageError};
@@ -125,7 +125,7 @@ struct Odd {
 impl Odd {
     fn of(hub: Option<&Hub>, looked: &Looked) -> Self {
         let Some(skill) = &looked.skill else { return Self { suspicious: Vec::new(), shadows: Vec::new() } };
-        let files = SkillBook::new(SkillOptions::default()).files_of(skill).unwrap_or_default();
+        let files = SkillRegistry::new(SkillOptions::default()).files_of(skill).unwrap_or_default();
         let names = skill.tools.iter().map(|tool| tool.name.as_str());
         Self {
             suspicious: Hub::suspicious_in_skill(skill, &files),

@@ -7,7 +7,7 @@ use toolhub::{Hub, Request};
 use toolhub_core::tool::Trust;
 use toolhub_core::{RawJson, RawObject, Say as _, Source, ToolError, json};
 use toolhub_engine::Entry;
-use toolhub_engine::suspicion::visible;
+use toolhub_engine::definition_scan::visible;
 use toolhub_mcp::gateway::portable;
 
 use super::app::App;

@@ -8,7 +8,7 @@ use toolhub_core::approval::Approval;
 use toolhub_core::tool::Trust;
 use toolhub_core::{RawJson, RawObject, Say as _, Source};
 use toolhub_engine::Entry;
-use toolhub_engine::suspicion::visible;
+use toolhub_engine::definition_scan::visible;
 
 use super::app::App;
 use super::exit::{Exit, UsageError};

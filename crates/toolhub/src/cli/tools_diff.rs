@@ -7,7 +7,7 @@ use toolhub_core::approval::Approval;
 use toolhub_core::ports::ToolVersion;
 use toolhub_core::tool::Trust;
 use toolhub_core::{RawJson, RawObject, Say as _, Source, ToolDefinition, json};
-use toolhub_engine::suspicion::visible;
+use toolhub_engine::definition_scan::visible;
 
 use super::app::App;
 use super::exit::Exit;

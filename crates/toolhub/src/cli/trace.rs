@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use toolhub_core::{Event, EventKind, EventSink, Say as _};
-use toolhub_engine::suspicion::visible;
+use toolhub_engine::definition_scan::visible;
 
 use super::screen::{BAD, DIM, GOOD, Screen};
 

@@ -8,7 +8,7 @@ use toolhub::settings::Places;
 use toolhub::trust::{ChangeKind, Review, RunTrust, TrustList, Verdict};
 use toolhub_core::lang::Text;
 use toolhub_core::{RawJson, RawObject, Say as _};
-use toolhub_engine::suspicion::visible;
+use toolhub_engine::definition_scan::visible;
 
 use super::app::App;
 use super::exit::{Exit, UsageError};

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use toolhub_core::lang::Text;
 use toolhub_core::{Lang, Say as _};
-use toolhub_engine::suspicion::visible;
+use toolhub_engine::definition_scan::visible;
 
 use super::exit::Exit;
 use super::foreign::one_line;

@@ -16,12 +16,12 @@ use toolhub_mcp::gateway::{
 };
 use toolhub_mcp::{Offer, Server};
 
+use super::client_errors::error_for_clients;
 use super::offers::{OfferBook, Offers};
-use super::site::CallCounts;
+use super::service::CallCounts;
 use super::tasks::TaskOwners;
 use super::view::{Kind, Principals, Target, View, ViewOptions};
 use super::watches::Watches;
-use super::words::error_for_clients;
 use crate::hub::Hub;
 use crate::settings::ProfileSettings;
 
@@ -329,7 +329,7 @@ struct Followed<'a> {
 
 impl<'a> Followed<'a> {
     fn new(hub: &'a Hub, call: &CallId, trace: Option<&TraceContext>) -> Self {
-        let call = (!hub.events.is_deaf()).then(|| call.clone());
+        let call = (!hub.events.is_disabled()).then(|| call.clone());
         if let (Some(trace), Some(call)) = (trace, &call) {
             let kind = EventKind::Traced { source: None, trace: trace.clone() };
             hub.events.emit(Event::now(Some(call.clone()), kind));

@@ -8,13 +8,13 @@ use toolhub_core::error::UnknownTool;
 use toolhub_core::finder::Search;
 use toolhub_core::lang::Text;
 use toolhub_core::{Mending, RawJson, RawObject, Say as _, ServerId, ToolError};
-use toolhub_engine::mend::mend;
+use toolhub_engine::coerce::coerce;
 use toolhub_engine::near_names;
 use toolhub_mcp::gateway::{GatewayCall, RpcError};
 
 use super::backend::{HubBackend, tool_error};
+use super::client_errors::error_for_clients;
 use super::view::{Kind, Target, View};
-use super::words::error_for_clients;
 
 /// Tools that are found where nobody says how many, and at most.
 const USUAL: usize = 5;
@@ -109,7 +109,7 @@ impl HubBackend {
         };
         match entry.check(&arguments) {
             Err(error) if self.profile.mend_arguments => {
-                let mended = mend(entry.tool.definition.input_schema(), &arguments).ok_or(error)?;
+                let mended = coerce(entry.tool.definition.input_schema(), &arguments).ok_or(error)?;
                 entry.check(&mended.arguments).map(|()| mended.arguments)
             }
             checked => checked.map(|()| arguments),

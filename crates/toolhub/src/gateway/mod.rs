@@ -1,17 +1,17 @@
 //! The hub as the gateway serves it: a backend for each profile, and what keeps them up to date.
 
 mod backend;
+mod client_errors;
 mod finders;
-mod handing;
+mod forward;
+mod notification_bus;
 mod offers;
-mod site;
+mod profile_check;
+mod service;
 mod skills;
 mod tasks;
-mod tidings;
-mod troubles;
 mod view;
 mod watches;
-mod words;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -22,11 +22,11 @@ use toolhub_core::{Lang, ServerId};
 use toolhub_mcp::Offer;
 use toolhub_mcp::gateway::{Gateway, News, SessionRecord};
 
-pub use tidings::Tidings;
+pub use notification_bus::NotificationBus;
 
 use self::backend::{HubBackend, Shared};
 use self::offers::OfferBook;
-use self::site::CallCounts;
+use self::service::CallCounts;
 use self::tasks::TaskOwners;
 use self::watches::Watches;
 use crate::hub::Hub;
@@ -40,7 +40,7 @@ const SKILLS_KEEP: Duration = Duration::from_secs(5);
 #[derive(Debug)]
 pub struct Gateways {
     hub: Arc<Hub>,
-    tidings: Tidings,
+    notifications: NotificationBus,
     offers: Arc<OfferBook>,
     profiles: BTreeMap<String, (Arc<HubBackend>, Arc<Gateway>)>,
     /// Whether servers that were never listed have had their chance.
@@ -53,8 +53,8 @@ pub struct Gateways {
 }
 
 impl Gateways {
-    /// Serves the profiles of the hub's settings, and the default one. The hub was built with `tidings` as its handler.
-    pub fn new(hub: Arc<Hub>, tidings: Tidings, lang: Lang) -> Self {
+    /// Serves the profiles of the hub's settings, and the default one. The hub was built with `notifications` as its handler.
+    pub fn new(hub: Arc<Hub>, notifications: NotificationBus, lang: Lang) -> Self {
         let counts = Arc::<CallCounts>::default();
         let mut settings = hub.settings().profiles.clone();
         settings.entry(DEFAULT_PROFILE.to_owned()).or_default();
@@ -82,7 +82,7 @@ impl Gateways {
             })
             .collect();
         let default = DEFAULT_PROFILE.to_owned();
-        Self { hub, tidings, offers, profiles, settled, counts, default, since: SystemTime::now() }
+        Self { hub, notifications, offers, profiles, settled, counts, default, since: SystemTime::now() }
     }
 
     /// The same, with another profile for clients that name none.
@@ -180,9 +180,9 @@ impl Gateways {
     }
 
     async fn follow_tidings(&self) {
-        let mut tidings = self.tidings.hear();
+        let mut notifications = self.notifications.hear();
         loop {
-            let (server, news) = match tidings.recv().await {
+            let (server, news) = match notifications.recv().await {
                 Ok(told) => told,
                 Err(tokio::sync::broadcast::error::RecvError::Lagged(_)) => (None, News::Resources),
                 Err(tokio::sync::broadcast::error::RecvError::Closed) => return,

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde::Deserialize;
 use toolhub_core::lang::Text;
-use toolhub_server::{Door, Limits, LogPlace, ServeOptions, Token};
+use toolhub_server::{Access, Limits, LogPlace, ServeOptions, Token};
 
 use super::bind::Bind;
 use super::span::Span;
@@ -170,11 +170,11 @@ impl ServeSettings {
     pub fn options(&self, auth: &AuthSettings, bind: Option<Bind>) -> ServeOptions {
         let usual = ServeOptions::at(bind.or(self.bind).map_or(DEFAULT_BIND, |bind| bind.0));
         let token = |token: &TokenSettings| Token { name: token.name.clone(), sha256: token.sha256.clone() };
-        let door = Door {
+        let door = Access {
             hosts: self.hosts.clone(),
             origins: self.origins.clone(),
             tokens: auth.tokens.iter().map(token).collect(),
-            ..Door::default()
+            ..Access::default()
         };
         ServeOptions {
             door,

@@ -1,8 +1,8 @@
 //! The skills of a hub: looked up, approved by their owner, and put into the catalog.
 
+mod definition_scan;
 mod served;
 mod servers;
-mod suspicion;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,13 +11,13 @@ use std::time::SystemTime;
 use toolhub_core::approval::Approval;
 use toolhub_core::ports::{HubStore, StoreError};
 use toolhub_core::{Event, EventKind, RawJson, RawObject, Source, ToolName};
-use toolhub_skills::{Agreed, FileSet, Mark, Shelf, Skill, SkillBook, Standing};
+use toolhub_skills::{Agreed, ApprovalState, FileSet, Mark, Skill, SkillRegistry, Snapshot};
 
 use crate::hub::Hub;
 
+pub(crate) use definition_scan::{look_at, pieces};
 pub(crate) use served::{ServedSkill, encoded};
 pub(crate) use servers::{ServerSkills, is_manifest};
-pub(crate) use suspicion::{look_at, pieces};
 
 /// What changed in a skill since its owner agreed to it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -32,12 +32,12 @@ pub struct SkillChange {
 
 impl Hub {
     /// The skills, as they were last looked up.
-    pub fn skills(&self) -> Arc<Shelf> {
+    pub fn skills(&self) -> Arc<Snapshot> {
         self.skills.shelf()
     }
 
     /// The book that they stand in.
-    pub fn skill_book(&self) -> &Arc<SkillBook> {
+    pub fn skill_book(&self) -> &Arc<SkillRegistry> {
         &self.skills
     }
 
@@ -165,13 +165,13 @@ fn marked(digest: &str, mark: Mark) -> String {
 }
 
 /// Whether some skill cannot be used before it is known what its owner agreed to.
-pub(crate) fn waits_for_word(shelf: &Shelf) -> bool {
-    shelf.skills.iter().any(|known| known.standing != Standing::Own)
+pub(crate) fn waits_for_word(shelf: &Snapshot) -> bool {
+    shelf.skills.iter().any(|known| known.standing != ApprovalState::Own)
 }
 
 /// Tells a book what owners agreed to.
 pub(crate) async fn read_agreed(
-    book: &Arc<SkillBook>,
+    book: &Arc<SkillRegistry>,
     store: Option<&dyn HubStore>,
 ) -> Result<(), StoreError> {
     let Some(store) = store else { return Ok(()) };

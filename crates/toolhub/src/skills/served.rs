@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use toolhub_core::RawJson;
 use toolhub_core::lang::Text;
 use toolhub_mcp::skills::{MOST_BYTES, MOST_FILES};
-use toolhub_skills::{MANIFEST, Mark, Names, SkillBook, resource, sha256};
+use toolhub_skills::{MANIFEST, Mark, Names, SkillRegistry, resource, sha256};
 
 /// A file of a skill, as it is served.
 #[derive(Debug, Clone)]
@@ -50,7 +50,7 @@ impl ServedSkill {
 }
 
 /// The skills that are used and can be served as they stand. Blocks: files are read for their digests.
-pub(crate) fn served(book: &SkillBook) -> Vec<ServedSkill> {
+pub(crate) fn served(book: &SkillRegistry) -> Vec<ServedSkill> {
     let shelf = book.shelf();
     let mut all = Vec::new();
     for known in shelf.used().filter(|known| known.skill.is_servable()) {
@@ -117,7 +117,7 @@ mod tests {
         fs::write(own.join("SKILL.md"), "---\nname: weed\ndescription: How to weed\n---\nWeed.\n").unwrap();
         fs::write(own.join("more.md"), "more").unwrap();
         let roots = vec![Root { folder: folder.path().to_owned(), origin: Origin::Project }];
-        let book = Arc::new(SkillBook::new(SkillOptions { roots, ..SkillOptions::default() }));
+        let book = Arc::new(SkillRegistry::new(SkillOptions { roots, ..SkillOptions::default() }));
         book.refresh().await;
         assert!(served(&book).is_empty());
         let skill = Arc::clone(&book.shelf().skills[0].skill);

@@ -12,7 +12,7 @@ use toolhub_core::lang::Text;
 use toolhub_core::{BoxFuture, RawJson, ServerId};
 use toolhub_mcp::skills::{SkillEntry, bytes_of};
 use toolhub_mcp::{McpError, Server};
-use toolhub_skills::{Fetch, ForeignSkill, MANIFEST, frontmatter_of};
+use toolhub_skills::{Fetch, MANIFEST, RemoteSkill, frontmatter_of};
 
 use crate::server_set::ServerSet;
 
@@ -87,7 +87,7 @@ impl ServerSkills {
     }
 
     /// What the servers that are connected say they have, for a model.
-    pub(crate) async fn of_connected(&self) -> Vec<ForeignSkill> {
+    pub(crate) async fn of_connected(&self) -> Vec<RemoteSkill> {
         let serves = |server: &&Arc<Server>| server.serves_skills() == Some(true);
         let servers: Vec<Arc<Server>> = self.servers.load().iter().filter(serves).cloned().collect();
         self.all(&servers).await.iter().map(|(server, entry)| foreign(server, entry)).collect()
@@ -191,10 +191,10 @@ fn refused(error: &McpError, server: &ServerId) -> Text {
 }
 
 /// A skill of a server as a model is offered it.
-fn foreign(server: &Server, entry: &SkillEntry) -> ForeignSkill {
+fn foreign(server: &Server, entry: &SkillEntry) -> RemoteSkill {
     let below =
         |uri: &str| uri.strip_prefix(entry.root()).map(|path| path.trim_start_matches('/').to_owned());
-    ForeignSkill {
+    RemoteSkill {
         server: server.id().to_string(),
         name: entry.name.clone(),
         description: entry.description.clone(),
@@ -206,7 +206,7 @@ fn foreign(server: &Server, entry: &SkillEntry) -> ForeignSkill {
 impl Fetch for ServerSkills {
     fn fetch<'a>(
         &'a self,
-        skill: &'a ForeignSkill,
+        skill: &'a RemoteSkill,
         file: Option<&'a str>,
     ) -> BoxFuture<'a, Result<Vec<u8>, Text>> {
         Box::pin(async move {

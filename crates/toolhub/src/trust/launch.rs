@@ -68,7 +68,7 @@ const FOLDER_WORDS: [&str; 8] = ["cd", "pushd", "-C", "--directory", "--chdir", 
 
 /// Where an entry is started.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Site {
+pub(crate) struct HubService {
     /// The folder that relative paths count from.
     pub(crate) folder: PathBuf,
     /// The top of the project; files below it are bound.
@@ -90,7 +90,7 @@ struct Bases {
     complete: bool,
 }
 
-impl Site {
+impl HubService {
     /// The files of the project that an entry names, each with its state now. If the entry is of no known form, or exceeds
     /// a limit, every file of the project counts, and of the folders outside that it leads to.
     pub(crate) fn named_files(&self, spec: &StdioSpec) -> Result<BTreeMap<PathBuf, FileState>, Text> {
@@ -388,7 +388,7 @@ mod tests {
         }
         #[cfg(unix)]
         std::os::unix::fs::symlink("/bin/sh", root.join("shell")).unwrap();
-        let site = Site { folder: root.clone(), project: root.clone() };
+        let site = HubService { folder: root.clone(), project: root.clone() };
         let check = |command: &str, args: &[&str], expect: &[&str]| {
             let args = args.iter().map(|arg| (*arg).to_owned()).collect();
             let env = vec![("LD_PRELOAD".to_owned(), "./f.so".to_owned())];
@@ -444,7 +444,7 @@ mod tests {
             std::fs::write(root.join(file), r#"{"main": "lib/m"}"#).unwrap();
         }
         std::os::unix::fs::symlink("a/b", root.join("link")).unwrap();
-        let site = Site { folder: root.clone(), project: root.clone() };
+        let site = HubService { folder: root.clone(), project: root.clone() };
         std::os::unix::fs::symlink(".git", root.join("hidden")).unwrap();
         let path = [("PATH", "./bin:/usr/bin:/bin")];
         let many: Vec<String> = (0..=MAX_BASES).map(|number| format!("many/{number}")).collect();
@@ -557,7 +557,7 @@ mod tests {
             for file in ["server.py", "pkg/__init__.py", "pkg/srv.py", "pkg/__main__.py"] {
                 write(file, "");
             }
-            let site = Site { folder: root.clone(), project: root.clone() };
+            let site = HubService { folder: root.clone(), project: root.clone() };
             let args = args.into_iter().map(str::to_owned).collect();
             let spec = StdioSpec { command: "python3".to_owned(), args, ..StdioSpec::default() };
             let before = site.named_files(&spec).unwrap();

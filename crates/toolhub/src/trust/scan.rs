@@ -9,7 +9,7 @@ use toolhub_core::lang::Text;
 use toolhub_mcp::config::{ServerSpec, StdioSpec, TransportSpec, servers_in};
 
 use super::files::{self, FileState};
-use super::launch::Site;
+use super::launch::HubService;
 use crate::settings::Settings;
 
 /// The settings of a project.
@@ -283,8 +283,8 @@ impl Scan {
     }
 
     /// Where its entries are started.
-    pub(crate) fn site(&self) -> Site {
-        Site { folder: self.spot.folder.clone(), project: self.spot.project.clone() }
+    pub(crate) fn site(&self) -> HubService {
+        HubService { folder: self.spot.folder.clone(), project: self.spot.project.clone() }
     }
 }
 

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use sha2::{Digest as _, Sha256};
 use toolhub_core::lang::{Lang, Say as _, Text};
-use toolhub_engine::suspicion::{Kind, visible};
+use toolhub_engine::definition_scan::{Kind, visible};
 use url::{Host, Url};
 
 use super::files;

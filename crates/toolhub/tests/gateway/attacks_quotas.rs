@@ -57,12 +57,12 @@ fn each_message_of_a_batch_counts() {
     let (serving, [ann, bob]) = limited(&format!("[serve]\nper_second = {RATE}\n"));
     let mut wire = Wire::to(&serving);
     let (since, headers) = (Instant::now(), session(&mut wire, &ann));
-    let mut let_in = 1;
+    let mut with_read_buffer = 1;
     for _ in 0..40 {
         wire.say(&request("POST", "/mcp", &headers, &batch(5)));
         let heard = wire.hear();
         match heard.status {
-            200 => let_in += serde_json::from_str::<Vec<Value>>(&heard.body).unwrap().len(),
+            200 => with_read_buffer += serde_json::from_str::<Vec<Value>>(&heard.body).unwrap().len(),
             _ => {
                 assert_eq!(heard.status, 429, "{heard:?}");
                 let wait: u64 = heard.header("retry-after").unwrap().parse().unwrap();
@@ -70,7 +70,7 @@ fn each_message_of_a_batch_counts() {
             }
         }
     }
-    assert!(let_in <= most(since), "{let_in} in {:?}", since.elapsed());
+    assert!(with_read_buffer <= most(since), "{with_read_buffer} in {:?}", since.elapsed());
     // One that could never be let in is told so.
     let since = Instant::now();
     loop {
@@ -106,14 +106,14 @@ fn all_ways_draw_on_one_quota() {
         request("POST", "/mcp", &shown, r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#),
     ];
     let mut wires: Vec<Wire> = ways.iter().map(|_| Wire::to(&serving)).collect();
-    let (since, mut let_in) = (Instant::now(), 0);
+    let (since, mut with_read_buffer) = (Instant::now(), 0);
     for _ in 0..20 {
         for (wire, way) in wires.iter_mut().zip(&ways) {
             wire.say(way);
-            let_in += usize::from(wire.hear().status != 429);
+            with_read_buffer += usize::from(wire.hear().status != 429);
         }
     }
-    assert!(let_in <= most(since), "{let_in} in {:?}", since.elapsed());
+    assert!(with_read_buffer <= most(since), "{with_read_buffer} in {:?}", since.elapsed());
     let mut other = Wire::to(&serving);
     other.say(&call("x", &bearer(&bob)));
     assert_eq!(other.hear().status, 200);

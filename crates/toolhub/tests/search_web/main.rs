@@ -12,7 +12,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use service::{Reply, Service};
 use toolhub::{Lang, NativeTool as _, RawJson, Say as _, ToolError, ToolOutput};
-use toolhub_core::ports::Silence;
+use toolhub_core::ports::NullSink;
 use toolhub_core::{CallContext, CallId};
 use toolhub_native::{SearchChoice, SearchProvider, WebSearch, search_web};
 use toolhub_testkit::{CommandLine, Ran};
@@ -26,7 +26,7 @@ fn web(provider: SearchProvider, url: &str) -> WebSearch {
 
 async fn search(web: WebSearch, arguments: Value) -> Result<ToolOutput, ToolError> {
     let context =
-        CallContext { call: CallId::fresh(), conversation: None, caller: None, events: Arc::new(Silence) };
+        CallContext { call: CallId::fresh(), conversation: None, caller: None, events: Arc::new(NullSink) };
     search_web(Arc::new(web)).call(RawJson::from(arguments), &context).await
 }
 
@@ -306,7 +306,7 @@ async fn a_service_that_is_not_there_or_silent_is_named() {
     assert!(en.starts_with(&format!("the search service at `{nobody}` could not be reached: ")), "{en}");
     assert!(zh.starts_with(&format!("无法连接搜索服务 `{nobody}`")), "{zh}");
 
-    let service = Service::answering(Reply::Silence);
+    let service = Service::answering(Reply::NullSink);
     let (en, zh) = failure(web(SearchProvider::Brave, &service.url).within(Duration::from_millis(300))).await;
     assert!(en.ends_with("did not answer within 0.3 s"), "{en}");
     assert!(zh.ends_with("在 0.3 秒内没有回答"), "{zh}");

@@ -10,7 +10,7 @@ use toolhub_core::error::Effect;
 
 use super::*;
 use crate::oauth::Secret;
-use crate::transport::nobody::Nobody;
+use crate::transport::no_listener::NoListener;
 
 /// Has no token, and keeps requests from the loopback client.
 struct NoToken;
@@ -132,7 +132,7 @@ async fn exchange(first: First, direct: bool) -> ([Result<RawJson, McpError>; 2]
     let spec = HttpSpec { url, headers: Vec::new() };
     let spec = spec.permitted(&toolhub_core::Consent::of_owner()).unwrap();
     let authorizer = (!direct).then(|| Arc::new(NoToken) as Arc<dyn Authorizer>);
-    let http = Http::new(&spec, authorizer, Arc::new(Nobody), &TaskTracker::new()).unwrap();
+    let http = Http::new(&spec, authorizer, Arc::new(NoListener), &TaskTracker::new()).unwrap();
     let ask = async |id: u64| {
         let body = format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call"}}"#);
         let (headers, repeat) = (&[], Repeat::IfUnprocessed);

@@ -19,16 +19,16 @@ use reqwest::{Body, Response};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio_util::io::poll_read_buf;
 use toolhub_core::Digits;
-use toolhub_core::inflow::let_in;
-use toolhub_core::lane::PerLane;
 use toolhub_core::lang::Text;
-use toolhub_core::outflow::Outflow;
+use toolhub_core::read_buffer::with_read_buffer;
+use toolhub_core::worker::PerWorker;
+use toolhub_core::write_buffer::WriteBuffer;
 use url::Url;
 
 use super::answer::{read_body, too_large};
 use super::client::root_cause;
 use super::connect::{ConnectError, Stream, has_proxy};
-use super::frames::{Framing, Garbled, Head, Known, Part};
+use super::framing::{Framing, FramingError, Head, Known, Part};
 use crate::error::McpError;
 use crate::transport::MAX_RESULT_BYTES;
 
@@ -54,10 +54,10 @@ pub(super) struct DirectClient {
     pub(super) authority: String,
     /// What is asked for there.
     pub(super) target: String,
-    /// A connection is kept for those in the lane where it was made: what comes over it wakes nobody elsewhere.
-    idle: PerLane<Mutex<Vec<Wire>>>,
+    /// A connection is kept for those in the worker where it was made: what comes over it wakes nobody elsewhere.
+    idle: PerWorker<Mutex<Vec<Wire>>>,
     /// The head of the last answer: whatever connection they come over, they look the same.
-    known: PerLane<Mutex<Option<Box<Known>>>>,
+    known: PerWorker<Mutex<Option<Box<Known>>>>,
 }
 
 /// A connection, and what came over it and was not looked at yet.
@@ -168,7 +168,8 @@ impl Wire {
         if self.there.capacity() == 0 {
             let stream = &mut self.stream;
             let reading = poll_fn(|context| {
-                let (read, came) = let_in(|basin| poll_read_buf(Pin::new(&mut *stream), context, basin));
+                let (read, came) =
+                    with_read_buffer(|basin| poll_read_buf(Pin::new(&mut *stream), context, basin));
                 read.map_ok(|_| came)
             });
             self.there = reading.await?;
@@ -267,7 +268,7 @@ impl hyper::body::Body for Coming {
                 Ok(Part::Data(data)) => return Poll::Ready(Some(Ok(Frame::data(data)))),
                 Ok(Part::End) => return coming.ends(),
                 Ok(Part::Wait) => {}
-                Err(Garbled(why)) => return Poll::Ready(Some(Err(io::Error::other(why)))),
+                Err(FramingError(why)) => return Poll::Ready(Some(Err(io::Error::other(why)))),
             }
             match ready!(pin!(wire.more()).poll(context)) {
                 Ok(true) => {}
@@ -315,8 +316,8 @@ impl DirectClient {
             uri,
             place,
             disabled: AtomicBool::new(false),
-            idle: PerLane::default(),
-            known: PerLane::default(),
+            idle: PerWorker::default(),
+            known: PerWorker::default(),
         })
     }
 
@@ -365,7 +366,7 @@ impl DirectClient {
     /// nothing was sent and the general client has to be used.
     pub(super) async fn post(
         self: &Arc<Self>,
-        mut head: Outflow,
+        mut head: WriteBuffer,
         body: &str,
     ) -> Result<Option<Answer>, McpError> {
         if self.disabled.load(Ordering::Relaxed) {
@@ -454,6 +455,6 @@ fn lost(error: &io::Error) -> McpError {
     McpError::Lost { cause: Text::from(root_cause(error)), stderr: Vec::new(), exit: None }
 }
 
-fn unreadable(Garbled(why): Garbled) -> McpError {
+fn unreadable(FramingError(why): FramingError) -> McpError {
     McpError::unreadable(why)
 }

@@ -5,9 +5,9 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 use toolhub_core::Digits;
 use url::Url;
 
-use super::agreed::Agreed;
 use super::direct::DirectClient;
-use super::frames::{Garbled, Head, Known, Part};
+use super::framing::{FramingError, Head, Known, Part};
+use super::request_head::RequestHead;
 use crate::fuzzing::hyper_client;
 use crate::fuzzing::hyper_peer::{self, pieces};
 use crate::headers;
@@ -26,7 +26,7 @@ struct Answer {
 }
 
 /// Reads one answer as the client does: `Err` where it refuses it.
-fn read(input: &[&[u8]], known: &mut Option<Box<Known>>, closes: bool) -> Result<Answer, Garbled> {
+fn read(input: &[&[u8]], known: &mut Option<Box<Known>>, closes: bool) -> Result<Answer, FramingError> {
     let (mut there, mut coming) = (BytesMut::new(), input.iter());
     let mut answer = Answer::default();
     let head = loop {
@@ -63,7 +63,7 @@ pub fn client_answers(data: &[u8]) {
     let (mut rest, mut answers) = (data.to_vec(), 0);
     while !rest.is_empty() && answers < 8 {
         let (cut, whole) = (pieces(&rest), [&rest[..]]);
-        let mut last = Err(Garbled(String::new()));
+        let mut last = Err(FramingError(String::new()));
         for (input, closes) in [(&cut[..], false), (&whole, false), (&cut, true)] {
             let ours = read(input, &mut None, closes);
             assert_eq!(read(input, &mut known, closes), ours, "with and without a cached head");
@@ -128,7 +128,7 @@ pub fn client_requests(data: &[u8]) {
     else {
         return;
     };
-    let mut agreed = Agreed::new(Some(&direct), &configured);
+    let mut agreed = RequestHead::new(Some(&direct), &configured);
     agreed.session = (!session.is_empty()).then(|| session.clone());
     agreed.version = Some(if version.is_empty() { "2026-07-28".to_owned() } else { version });
     agreed.put_into_lines(Some(&direct), &configured);

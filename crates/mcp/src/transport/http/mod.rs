@@ -1,13 +1,13 @@
 //! Streamable HTTP: every message is a POST of its own. Reading what comes back is left to `answer`.
 
-mod agreed;
 pub(super) mod answer;
 pub(crate) mod client;
 mod connect;
 mod direct;
-mod frames;
+mod framing;
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) mod fuzzing;
+mod request_head;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,10 +27,10 @@ use crate::config::{HttpSpec, Permitted};
 use crate::error::McpError;
 use crate::oauth::{self, Authorizer};
 use crate::wire;
-use agreed::Agreed;
 use answer::{Cursor, ENDINGS, Waiting, content_type};
 use client::{CONNECT_DEADLINE, client_for, header_map, parse_url, send_error};
 use direct::{Answer, DirectClient, SHORT};
+use request_head::RequestHead;
 
 /// How long saying goodbye may take: a cancellation, the end of a session.
 const FAREWELL: Duration = Duration::from_secs(2);
@@ -48,7 +48,7 @@ struct Inner {
     headers: HeaderMap,
     authorizer: Option<Arc<dyn Authorizer>>,
     /// What both sides agreed on, and what every request says of it.
-    agreed: ArcSwap<Agreed>,
+    agreed: ArcSwap<RequestHead>,
     inbox: Arc<dyn Inbox>,
     tasks: TaskTracker,
     closing: CancellationToken,
@@ -76,7 +76,7 @@ impl Http {
         let guard = closing.clone().drop_guard();
         let endings = Arc::new(Semaphore::new(ENDINGS));
         let direct = DirectClient::to(&url).map(Arc::new);
-        let agreed = ArcSwap::from_pointee(Agreed::new(direct.as_deref(), &headers));
+        let agreed = ArcSwap::from_pointee(RequestHead::new(direct.as_deref(), &headers));
         let inner = Inner { url, direct, headers, authorizer, agreed, inbox, tasks, closing, endings };
         Ok(Self { inner: Arc::new(inner), _closing: guard })
     }
@@ -195,9 +195,9 @@ impl Inner {
     }
 
     /// Agrees on something else from now on.
-    fn agree(&self, change: impl Fn(&mut Agreed)) {
+    fn agree(&self, change: impl Fn(&mut RequestHead)) {
         self.agreed.rcu(|agreed| {
-            let mut agreed = Agreed::clone(agreed);
+            let mut agreed = RequestHead::clone(agreed);
             change(&mut agreed);
             agreed.put_into_lines(self.direct.as_deref(), &self.headers);
             agreed

@@ -9,7 +9,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio_util::task::TaskTracker;
 
 use super::*;
-use crate::transport::nobody::Nobody;
+use crate::transport::no_listener::NoListener;
 
 /// What follows the answer in its stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -82,7 +82,7 @@ async fn connections(after: After) -> usize {
     });
     let spec = HttpSpec { url, headers: Vec::new() };
     let spec = spec.permitted(&toolhub_core::Consent::of_owner()).unwrap();
-    let http = Http::new(&spec, None, Arc::new(Nobody), &TaskTracker::new()).unwrap();
+    let http = Http::new(&spec, None, Arc::new(NoListener), &TaskTracker::new()).unwrap();
     for _ in 0..5 {
         let body = r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#.to_owned();
         let (headers, repeat) = (&[], Repeat::Safe);

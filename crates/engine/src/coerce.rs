@@ -1,0 +1,450 @@
+//! Arguments that miss a schema by a hair become what was plainly meant: a near name, a number written as text, one value
+//! where a list is asked. Pure; a value is never invented, and what was changed is told.
+
+use std::cell::Cell;
+
+use serde_json::Value;
+use toolhub_core::lang::Text;
+use toolhub_core::{RawJson, RawObject};
+
+use crate::suggest::near_names;
+
+/// Arguments that were changed, and what was changed about them.
+#[derive(Debug, Clone)]
+pub struct Coerced {
+    /// The arguments to be sent.
+    pub arguments: RawJson,
+    /// What was changed.
+    pub notes: Vec<Text>,
+}
+
+/// Mends `arguments` by `schema`; `None` where there was nothing that could be mended.
+pub fn coerce(schema: &RawJson, arguments: &RawJson) -> Option<Coerced> {
+    if arguments.too_deep().is_some() || arguments.get().len() > MAX_MENDED_BYTES {
+        return None;
+    }
+    let root = schema.value();
+    let mut mender = Coercer { root: &root, notes: Vec::new(), left: DEEPEST, work: Cell::new(MAX_WORK) };
+    let unpacked = mender.unpacked(arguments, "");
+    let object = unpacked.as_ref().unwrap_or(arguments).object()?;
+    let mended = mender.object(&root, object, "");
+    (!mender.notes.is_empty() && mender.work.get() > 0)
+        .then(|| Coerced { arguments: mended.into_raw(), notes: mender.notes })
+}
+
+/// Deeper than this nothing is mended: a schema may point to itself.
+const DEEPEST: usize = 32;
+/// An object with more members than this is left as it is: what each of them was meant for takes the product of all names.
+const MAX_MENDED_MEMBERS: usize = 256;
+
+/// Larger arguments are left as they are.
+const MAX_MENDED_BYTES: usize = 256 << 10;
+/// After looking at so many values, alternatives and options all is left as it is: their product has no bound.
+const MAX_WORK: usize = 100_000;
+
+struct Coercer<'s> {
+    root: &'s Value,
+    notes: Vec<Text>,
+    /// How much deeper it may go.
+    left: usize,
+    /// How much more it may look at.
+    work: Cell<usize>,
+}
+
+impl<'s> Coercer<'s> {
+    fn object(&mut self, schema: &'s Value, given: RawObject, path: &str) -> RawObject {
+        let schema = self.resolve(schema);
+        let Some(properties) = schema["properties"].as_object() else { return given };
+        if given.iter().nth(MAX_MENDED_MEMBERS).is_some() {
+            return given;
+        }
+        let given = self.named(schema, given, path);
+        let mut mended = RawObject::default();
+        for (name, value) in given.iter() {
+            let place = join(path, name);
+            let Some(property) = properties.get(name) else {
+                mended.set(name.to_owned(), value.clone());
+                continue;
+            };
+            if value.get() == "null" && !required(schema, name) && !self.wants(property).accepts("null") {
+                self.note(
+                    &place,
+                    "`null` stands for nothing, so it is left out",
+                    "`null` 表示没有值，已去掉",
+                );
+                continue;
+            }
+            mended.set(name.to_owned(), self.value(property, value, &place));
+        }
+        mended
+    }
+
+    /// Gives arguments whose name is near to exactly one parameter that is missing that parameter's name.
+    fn named(&mut self, schema: &Value, given: RawObject, path: &str) -> RawObject {
+        let properties: Vec<&str> = schema["properties"]
+            .as_object()
+            .map(|all| all.keys().map(String::as_str).collect())
+            .unwrap_or_default();
+        let missing: Vec<&str> = properties.iter().copied().filter(|name| !given.contains(name)).collect();
+        let strange: Vec<&str> =
+            given.iter().map(|(name, _)| name).filter(|name| !properties.contains(name)).collect();
+        if missing.is_empty() || strange.is_empty() {
+            return given;
+        }
+        let meant: Vec<(&str, &str)> =
+            strange.iter().filter_map(|name| Some((*name, meant_by(name, &missing, schema)?))).collect();
+        // Two arguments for one parameter: which one is meant nobody can tell.
+        let only = |parameter: &str| meant.iter().filter(|(_, other)| *other == parameter).count() == 1;
+        let mut renamed = RawObject::default();
+        for (name, value) in given.iter() {
+            match meant.iter().find(|(strange, parameter)| *strange == name && only(parameter)) {
+                Some((_, parameter)) => {
+                    let given = join(path, name);
+                    self.notes.push(Text::new(
+                        format!("read `{given}` as `{parameter}`"),
+                        format!("将 `{given}` 按 `{parameter}` 处理"),
+                    ));
+                    renamed.set((*parameter).to_owned(), value.clone());
+                }
+                None => renamed.set(name.to_owned(), value.clone()),
+            }
+        }
+        renamed
+    }
+
+    fn value(&mut self, schema: &'s Value, given: &RawJson, path: &str) -> RawJson {
+        let Some(left) = self.left.checked_sub(1).filter(|_| self.spend(1)) else { return given.clone() };
+        self.left = left;
+        let mended = self.fitted(schema, given, path);
+        self.left += 1;
+        mended
+    }
+
+    fn fitted(&mut self, schema: &'s Value, given: &RawJson, path: &str) -> RawJson {
+        let schema = self.resolve(schema);
+        let wants = self.wants(schema);
+        let kind = kind_of(given);
+        let mut value = given.clone();
+        if !wants.accepts(kind) {
+            value = match self.converted(&wants, given, path) {
+                Some(converted) => converted,
+                None if wants.has("array") => {
+                    self.note(path, "one value made a list of one", "单个值改为只有一项的列表");
+                    RawJson::of(&[given])
+                }
+                None => return given.clone(),
+            };
+        }
+        match value.get().as_bytes().first() {
+            Some(b'{') => match value.object() {
+                Some(object) if schema["properties"].is_object() => {
+                    let before = self.notes.len();
+                    let mended = self.object(schema, object, path);
+                    if self.notes.len() > before { mended.into_raw() } else { value }
+                }
+                _ => value,
+            },
+            Some(b'[') if schema["items"].is_object() => {
+                let before = self.notes.len();
+                let items: Vec<RawJson> = value.decode().unwrap_or_default();
+                let mended: Vec<RawJson> = items
+                    .iter()
+                    .enumerate()
+                    .map(|(place, item)| self.value(&schema["items"], item, &format!("{path}[{place}]")))
+                    .collect();
+                if self.notes.len() > before { RawJson::of(&mended) } else { value }
+            }
+            Some(b'"') => self.option(schema, value, path),
+            _ => value,
+        }
+    }
+
+    /// The same value as the kind that is asked for, where that is plain.
+    fn converted(&mut self, wants: &Wants<'_>, given: &RawJson, path: &str) -> Option<RawJson> {
+        let kind = kind_of(given);
+        if kind == "string" {
+            let text: String = given.decode().ok()?;
+            let text = text.trim();
+            if let Some(number) = number(text, wants) {
+                self.note(
+                    path,
+                    &format!("the text `{text}` made a number"),
+                    &format!("文本 `{text}` 改为数字"),
+                );
+                return Some(number);
+            }
+            if wants.has("boolean") && ["true", "false"].iter().any(|word| text.eq_ignore_ascii_case(word)) {
+                self.note(
+                    path,
+                    &format!("the text `{text}` made a boolean"),
+                    &format!("文本 `{text}` 改为布尔值"),
+                );
+                return Some(RawJson::from(text.eq_ignore_ascii_case("true")));
+            }
+            return self.unpacked(given, path).filter(|inner| wants.accepts(kind_of(inner)));
+        }
+        if matches!(kind, "integer" | "number") && wants.has("string") {
+            let spelled = given.get();
+            self.note(
+                path,
+                &format!("the number {spelled} made a text"),
+                &format!("数字 {spelled} 改为文本"),
+            );
+            return Some(RawJson::from(spelled));
+        }
+        if kind == "array" && !wants.has("array") {
+            let items: Vec<RawJson> = given.decode().ok()?;
+            let [only] = items.as_slice() else { return None };
+            if wants.accepts(kind_of(only)) {
+                self.note(path, "a list of one made its only value", "只有一项的列表改为该项");
+                return Some(only.clone());
+            }
+        }
+        None
+    }
+
+    /// JSON that was written as a text.
+    fn unpacked(&mut self, given: &RawJson, path: &str) -> Option<RawJson> {
+        let text: String = given.decode().ok()?;
+        let text = text.trim();
+        if !text.starts_with(['{', '[']) {
+            return None;
+        }
+        // The gateway refuses ambiguous keys in a message; text that becomes JSON here passes the same check.
+        let plain = |inner: &RawJson| inner.too_deep().is_none() && inner.key_problem().is_none();
+        let inner = RawJson::parse(text).ok().filter(plain)?;
+        self.note(path, "read the text as JSON", "将文本按 JSON 处理");
+        Some(inner)
+    }
+
+    /// The option that differs from a text in case and spaces alone.
+    fn option(&mut self, schema: &Value, given: RawJson, path: &str) -> RawJson {
+        let (Some(options), Ok(text)) = (schema["enum"].as_array(), given.decode::<String>()) else {
+            return given;
+        };
+        if !self.spend(options.len()) {
+            return given;
+        }
+        let options: Vec<&str> = options.iter().filter_map(Value::as_str).collect();
+        if options.contains(&text.as_str()) {
+            return given;
+        }
+        let mut same = options.iter().filter(|option| fold(option) == fold(&text));
+        match (same.next(), same.next()) {
+            (Some(option), None) => {
+                self.note(
+                    path,
+                    &format!("read `{text}` as `{option}`"),
+                    &format!("将 `{text}` 按 `{option}` 处理"),
+                );
+                RawJson::from(*option)
+            }
+            _ => given,
+        }
+    }
+
+    fn note(&mut self, path: &str, en: &str, zh: &str) {
+        let at = |text: &str, mark: &str| {
+            if path.is_empty() { text.to_owned() } else { format!("`{path}`{mark}{text}") }
+        };
+        self.notes.push(Text::new(at(en, ": "), at(zh, "：")));
+    }
+
+    /// The schema that a reference inside this document points to.
+    fn resolve(&self, schema: &'s Value) -> &'s Value {
+        let mut found = schema;
+        for _ in 0..8 {
+            let Some(pointer) = found["$ref"].as_str().and_then(|reference| reference.strip_prefix('#'))
+            else {
+                return found;
+            };
+            match self.root.pointer(pointer) {
+                Some(target) => found = target,
+                None => return found,
+            }
+        }
+        found
+    }
+
+    /// Whether there is so much work left; if there is not, nothing is.
+    fn spend(&self, work: usize) -> bool {
+        self.work.set(self.work.get().saturating_sub(work));
+        self.work.get() > 0
+    }
+
+    fn wants(&self, schema: &'s Value) -> Wants<'s> {
+        let mut kinds = Vec::new();
+        self.kinds(schema, &mut kinds, 4);
+        Wants(kinds)
+    }
+
+    fn kinds(&self, schema: &'s Value, kinds: &mut Vec<&'s str>, depth: usize) {
+        let Some(depth) = depth.checked_sub(1).filter(|_| self.spend(1)) else { return };
+        let schema = self.resolve(schema);
+        match &schema["type"] {
+            Value::String(kind) => kinds.push(plain(kind)),
+            Value::Array(all) => kinds.extend(all.iter().filter_map(Value::as_str).map(plain)),
+            _ => {
+                for key in ["anyOf", "oneOf"] {
+                    for branch in schema[key].as_array().into_iter().flatten() {
+                        let before = kinds.len();
+                        self.kinds(branch, kinds, depth);
+                        if kinds.len() == before {
+                            // A branch that says nothing of types takes anything.
+                            kinds.push("any");
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// The kinds of value that a schema takes; none means any.
+struct Wants<'s>(Vec<&'s str>);
+
+impl Wants<'_> {
+    fn has(&self, kind: &str) -> bool {
+        self.0.contains(&kind)
+    }
+
+    fn accepts(&self, kind: &str) -> bool {
+        self.0.is_empty() || self.has(kind) || self.has("any") || (kind == "integer" && self.has("number"))
+    }
+}
+
+/// The names that JSON Schema has for what others call otherwise.
+fn plain(kind: &str) -> &str {
+    match kind {
+        "dict" | "map" | "hash" => "object",
+        "list" | "tuple" => "array",
+        "int" | "long" => "integer",
+        "float" | "double" => "number",
+        "bool" => "boolean",
+        "str" | "char" => "string",
+        other => other,
+    }
+}
+
+fn kind_of(value: &RawJson) -> &'static str {
+    match value.get().as_bytes().first() {
+        Some(b'{') => "object",
+        Some(b'[') => "array",
+        Some(b'"') => "string",
+        Some(b't' | b'f') => "boolean",
+        Some(b'n') | None => "null",
+        Some(_) if value.get().contains(['.', 'e', 'E']) => {
+            let whole = value.decode::<f64>().is_ok_and(|number| number.fract() == 0.0);
+            if whole { "integer" } else { "number" }
+        }
+        Some(_) => "integer",
+    }
+}
+
+fn number(text: &str, wants: &Wants<'_>) -> Option<RawJson> {
+    if !wants.has("integer") && !wants.has("number") {
+        return None;
+    }
+    let number = RawJson::parse(text).ok().filter(|value| matches!(kind_of(value), "integer" | "number"))?;
+    (wants.has("number") || kind_of(&number) == "integer").then_some(number)
+}
+
+/// The parameter that an argument's name is near to: spelled otherwise, or the one of those that must be there.
+fn meant_by<'a>(name: &str, missing: &[&'a str], schema: &Value) -> Option<&'a str> {
+    let mut same = missing.iter().copied().filter(|parameter| fold(parameter) == fold(name));
+    if let Some(first) = same.next() {
+        return same.next().is_none().then_some(first);
+    }
+    let needed: Vec<&str> = missing.iter().copied().filter(|parameter| required(schema, parameter)).collect();
+    let near = near_names(name, needed.iter().copied(), 2);
+    let [one] = near.as_slice() else { return None };
+    needed.into_iter().find(|parameter| parameter == one)
+}
+
+fn required(schema: &Value, name: &str) -> bool {
+    schema["required"].as_array().is_some_and(|names| names.iter().any(|required| required == name))
+}
+
+fn fold(name: &str) -> String {
+    name.chars().filter(|character| character.is_alphanumeric()).flat_map(char::to_lowercase).collect()
+}
+
+fn join(path: &str, name: &str) -> String {
+    if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn check(arguments: &Value, expect: &str, notes: usize) {
+        let schema = json!({"type": "object", "required": ["filepath"], "$defs": {"place": {"type": "object",
+        "required": ["city"], "properties": {"city": {"type": "string"}, "zoom": {"type": "integer"}}}},
+        "properties": {
+            "filepath": {"type": "string"},
+            "sheet_name": {"type": "string"},
+            "rows": {"type": "array", "items": {"type": "integer"}},
+            "limit": {"anyOf": [{"type": "integer"}, {"type": "null"}]},
+            "exact": {"type": "boolean"},
+            "place": {"$ref": "#/$defs/place"},
+            "mode": {"type": "string", "enum": ["read_only", "write"]},
+            "free": {},
+        }});
+        let mended = coerce(&RawJson::from(schema), &RawJson::from(arguments.clone()));
+        let (text, count) = match &mended {
+            Some(mended) => (mended.arguments.get().to_owned(), mended.notes.len()),
+            None => (arguments.to_string(), 0),
+        };
+        assert_eq!((text.as_str(), count), (expect, notes), "{arguments}");
+    }
+
+    #[test]
+    fn what_is_plain_is_mended_and_told() {
+        check(&json!({"filepath": "a"}), r#"{"filepath":"a"}"#, 0);
+        check(&json!({"file_path": "a", "sheetName": "S"}), r#"{"filepath":"a","sheet_name":"S"}"#, 2);
+        check(&json!({"file": "a"}), r#"{"filepath":"a"}"#, 1);
+        check(&json!({"filepath": "a", "limit": "5"}), r#"{"filepath":"a","limit":5}"#, 1);
+        check(&json!({"filepath": "a", "exact": "True"}), r#"{"filepath":"a","exact":true}"#, 1);
+        check(&json!({"filepath": "a", "rows": 3}), r#"{"filepath":"a","rows":[3]}"#, 1);
+        check(&json!({"filepath": "a", "rows": "[1, 2]"}), r#"{"filepath":"a","rows":[1, 2]}"#, 1);
+        check(&json!({"filepath": "a", "rows": ["1", 2]}), r#"{"filepath":"a","rows":[1,2]}"#, 1);
+        check(
+            &json!({"filepath": "a", "place": "{\"city\": \"Kyoto\", \"zoom\": \"3\"}"}),
+            r#"{"filepath":"a","place":{"city":"Kyoto","zoom":3}}"#,
+            2,
+        );
+        check(&json!({"filepath": 7}), r#"{"filepath":"7"}"#, 1);
+        check(&json!({"filepath": "a", "mode": "Read Only"}), r#"{"filepath":"a","mode":"read_only"}"#, 1);
+        check(&json!({"filepath": "a", "sheet_name": null}), r#"{"filepath":"a"}"#, 1);
+        check(&json!("{\"filepath\": \"a\"}"), r#"{"filepath":"a"}"#, 1);
+    }
+
+    #[test]
+    fn nothing_is_invented() {
+        check(&json!({}), "{}", 0);
+        check(&json!({"sheet_name": "S"}), r#"{"sheet_name":"S"}"#, 0);
+        check(&json!({"filepath": "a", "limit": "many"}), r#"{"filepath":"a","limit":"many"}"#, 0);
+        check(&json!({"filepath": "a", "exact": "yes"}), r#"{"filepath":"a","exact":"yes"}"#, 0);
+        check(&json!({"filepath": "a", "limit": null}), r#"{"filepath":"a","limit":null}"#, 0);
+        // Two for one parameter: which is meant nobody can tell.
+        check(&json!({"file_path": "a", "filePath": "b"}), r#"{"file_path":"a","filePath":"b"}"#, 0);
+        check(&json!({"filepath": "a", "free": "5"}), r#"{"filepath":"a","free":"5"}"#, 0);
+        check(&json!({"filepath": "a", "mode": "delete"}), r#"{"filepath":"a","mode":"delete"}"#, 0);
+    }
+
+    #[test]
+    fn large_numbers_keep_their_digits() {
+        let schema =
+            RawJson::from(json!({"properties": {"n": {"type": "integer"}, "m": {"type": "integer"}}}));
+        let given =
+            RawJson::parse(r#"{"n": 123456789012345678901234567890, "m": "98765432109876543210987"}"#)
+                .unwrap();
+        let mended = coerce(&schema, &given).unwrap();
+        assert_eq!(
+            mended.arguments.get(),
+            r#"{"n":123456789012345678901234567890,"m":98765432109876543210987}"#
+        );
+    }
+}

@@ -1,0 +1,91 @@
+//! The short way to a route: nearly every call names a tool that one source has, and takes it as it is. The route is the
+//! one that lining up all candidates would give.
+
+use std::sync::Arc;
+
+use toolhub_core::CallBy;
+use toolhub_core::tool::Trust;
+
+use super::{Known, Request};
+use crate::catalog::Entry;
+
+/// The one tool of a name, where there is nothing to decide and nothing to tell: nobody else has the name, it may be
+/// used, and it certainly takes the arguments as they are.
+pub(super) fn single_candidate<'a>(request: Request<'_>, known: Known<'a>) -> Option<&'a Arc<Entry>> {
+    if request.explained || request.by != CallBy::Name || request.source.is_some() {
+        return None;
+    }
+    let mut named = known.catalog.named(request.tool);
+    let (entry, None) = (named.next()?, named.next()) else { return None };
+    let usable = matches!(entry.tool.trust, Trust::Unseen | Trust::Approved)
+        && request.admits(&entry.tool.source)
+        && known.policy.rank(&entry.tool.source).is_some();
+    let taken = |arguments| entry.surely_takes(arguments, request.mending);
+    (usable && request.arguments.is_none_or(taken)).then_some(entry)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+    use toolhub_core::{Mending, RawJson, ServerId, Source, Tool, ToolDefinition};
+
+    use super::super::{Policy, route, route_among};
+    use super::*;
+    use crate::catalog::Catalog;
+    use crate::score::Scores;
+
+    fn tool(source: Source, name: &str, trust: Trust) -> Tool {
+        let schema = json!({"type": "object", "required": ["path"], "properties": {
+            "path": {"type": "string"}, "lines": {"type": "integer"},
+        }});
+        let definition = json!({"name": name, "inputSchema": schema});
+        let definition = ToolDefinition::parse(RawJson::from(definition)).unwrap();
+        Tool { trust, ..Tool::new(source, definition) }
+    }
+
+    #[test]
+    fn the_short_way_gives_the_same_route() {
+        let server = |id: &str| Source::Server(ServerId::new(id));
+        let catalog = Catalog::new([
+            tool(server("a"), "one", Trust::Unseen),
+            tool(server("a"), "two", Trust::Approved),
+            tool(Source::Native, "two", Trust::Unseen),
+            tool(server("a"), "changed", Trust::Changed),
+            tool(server("a"), "held", Trust::Quarantined),
+            tool(server("unknown"), "lost", Trust::Unseen),
+        ]);
+        let policy = Policy { servers: vec![ServerId::new("a")], ..Policy::default() };
+        let scores = Scores::default();
+        let known = Known { catalog: &catalog, policy: &policy, scores: &scores };
+        let arguments = [
+            json!({"path": "x"}),
+            json!({"path": "x", "lines": 3.0}),
+            json!({"path": "x", "lines": "3"}),
+            json!({"path": "x", "more": 1}),
+            json!({}),
+            json!([]),
+        ]
+        .map(RawJson::from);
+        let arguments: Vec<Option<&RawJson>> = arguments.iter().map(Some).chain([None]).collect();
+        let (here, elsewhere) = ([server("a")], [Source::Native]);
+        let mut short = 0;
+        for name in ["one", "two", "changed", "held", "lost", "nobody"] {
+            for (mending, among) in [
+                (Mending::Off, None),
+                (Mending::On, None),
+                (Mending::On, Some(&here[..])),
+                (Mending::On, Some(&elsewhere[..])),
+            ] {
+                for arguments in arguments.clone() {
+                    let named = Request::named(name);
+                    let request = Request { mending, among, arguments, explained: false, ..named };
+                    let (found, expect) = (route(request, known), route_among(request, known));
+                    assert_eq!(format!("{found:?}"), format!("{expect:?}"), "{request:?}");
+                    short += usize::from(single_candidate(request, known).is_some());
+                }
+            }
+        }
+        // One tool, with the arguments that fit and without any; what is named too much may be mended away.
+        assert_eq!(short, 3 + 2 + 2);
+    }
+}

@@ -1,0 +1,277 @@
+//! The way back to a client while one of its requests runs.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::oneshot;
+use toolhub_core::caller::{Answer, Caller};
+use toolhub_core::{BoxFuture, RawJson, RawObject, TraceContext};
+
+use super::ENDING;
+use super::backend::RpcError;
+use super::budget::Principal;
+use super::client_queue::{ClientQueue, QueuedMessage};
+use super::level::Level;
+use super::message::{self, Params};
+use super::request_context::RequestContext;
+use super::running::Served;
+use crate::connection::{INPUT_RESPONSES, REQUEST_STATE};
+use crate::era::Era;
+pub(crate) use crate::era::{CAPABILITIES, INFO, LOG_LEVEL, VERSION};
+use crate::wire;
+
+/// How long a client may think about a question.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(600);
+/// Said where a client cannot be asked.
+const CANNOT: i64 = -32601;
+/// A request needs something of its client that the client does not offer.
+const MISSING_CAPABILITY: i64 = -32021;
+
+/// A question to a modern client.
+#[derive(Debug)]
+pub(crate) struct Question {
+    pub(crate) method: String,
+    pub(crate) params: Option<RawJson>,
+    pub(crate) reply: oneshot::Sender<Answer>,
+}
+
+/// The questions a legacy client was asked, by their number.
+#[derive(Debug, Default)]
+pub(crate) struct Questions {
+    count: AtomicU64,
+    open: Mutex<HashMap<u64, oneshot::Sender<Answer>>>,
+}
+
+impl Questions {
+    /// The same, whose numbers begin after that one: no answer to an earlier question is taken for one to a later.
+    pub(crate) fn after(number: u64) -> Self {
+        Self { count: AtomicU64::new(number), open: Mutex::default() }
+    }
+
+    fn open(&self) -> MutexGuard<'_, HashMap<u64, oneshot::Sender<Answer>>> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Hands an answer to whoever asked; whether anybody did.
+    pub(crate) fn settle(&self, id: u64, answer: Answer) -> bool {
+        let asked = self.open().remove(&id);
+        asked.is_some_and(|reply| reply.send(answer).is_ok())
+    }
+
+    async fn ask(&self, link: &ClientHandle, method: &str, params: Option<&RawJson>) -> Answer {
+        let id = self.count.fetch_add(1, Ordering::Relaxed) + 1;
+        let (reply, answer) = oneshot::channel();
+        self.open().insert(id, reply);
+        let _forget = Forget { questions: self, id };
+        let text = wire::question(id, method, params);
+        link.words.put(QueuedMessage::Message(text));
+        link.wait_for(answer).await
+    }
+}
+
+struct Forget<'a> {
+    questions: &'a Questions,
+    id: u64,
+}
+
+impl Drop for Forget<'_> {
+    fn drop(&mut self) {
+        self.questions.open().remove(&self.id);
+    }
+}
+
+/// A client, as the requests it makes know it.
+#[derive(Debug, Clone)]
+pub(crate) struct ClientFacts {
+    /// Its number; no other client has it.
+    pub(crate) number: u64,
+    pub(crate) era: Era,
+    /// What it can be asked.
+    pub(crate) capabilities: RawJson,
+    /// What a legacy client was asked.
+    pub(crate) questions: Arc<Questions>,
+    /// What a legacy client wants to hear of logs.
+    pub(crate) level: Arc<Level>,
+}
+
+/// The way back to the client that made one request.
+pub(crate) struct ClientHandle {
+    facts: ClientFacts,
+    asking: Option<RequestContext>,
+    meta: RawObject,
+    extras: RawObject,
+    /// What the client calls the progress of its request, where it wants to hear of it.
+    progress: Mutex<Option<RawJson>>,
+    /// Whether it wants to hear what is logged.
+    hears_log: bool,
+    /// What it was to be asked and says it cannot be.
+    lacking: Mutex<Option<String>>,
+    pub(crate) words: ClientQueue,
+}
+
+impl ClientHandle {
+    /// The way back to the client that made a request with these params, and what they say beside that.
+    pub(crate) fn new(facts: ClientFacts, Params { members, mut meta }: Params) -> (Arc<Self>, RawObject) {
+        let progress = Mutex::new(meta.get("progressToken").cloned());
+        // A legacy client hears logs unless it says otherwise.
+        let legacy = facts.era == Era::Legacy;
+        let hears_log = legacy || meta.contains(LOG_LEVEL);
+        let ours = ["progressToken", VERSION, CAPABILITIES, INFO];
+        meta.retain(|name| !(ours.contains(&name) || legacy && name == LOG_LEVEL));
+        let mut extras = RawObject::default();
+        // Legacy revisions have no such members, so no server gets them from a legacy client.
+        for name in [INPUT_RESPONSES, REQUEST_STATE] {
+            if let Some(value) = members.get(name).filter(|_| !legacy) {
+                extras.set(name, value.clone());
+            }
+        }
+        let (lacking, words) = (Mutex::default(), ClientQueue::default());
+        let asking = RequestContext::current();
+        (Arc::new(Self { facts, asking, meta, extras, progress, hears_log, lacking, words }), members)
+    }
+
+    /// The principal that made the request, where it is known.
+    pub(crate) fn principal_budget(&self) -> Option<&Principal> {
+        self.asking.as_ref().map(|asking| &asking.principal)
+    }
+
+    /// Waits for an answer, as long as the client is there and people may think.
+    async fn wait_for(&self, answer: oneshot::Receiver<Answer>) -> Answer {
+        let gone = || (-32000, "the client is gone".to_owned());
+        tokio::select! {
+            answer = tokio::time::timeout(PATIENCE, answer) => match answer {
+                Ok(answer) => answer.map_err(|_| gone())?,
+                Err(_) => Err((-32000, "the client did not answer in time".to_owned())),
+            },
+            () = self.words.closed() => Err(gone()),
+        }
+    }
+
+    /// What the client calls the progress of its request from now on: it came again with answers.
+    pub(crate) fn rename_progress(&self, token: Option<RawJson>) {
+        *self.progress.lock().unwrap_or_else(PoisonError::into_inner) = token;
+    }
+
+    /// The outcome of the request, as it is sent to the client. If it failed after the server wanted something that the client
+    /// does not declare, the error names that capability (2026-07-28, basic: `_meta`).
+    pub(crate) fn judge(&self, served: Served) -> Served {
+        let lacking = self.lacking.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let Some(part) = lacking else { return served };
+        match (served, self.facts.era) {
+            (Err(error), _) if error.code == ENDING => Err(error),
+            (Ok(result), _) if !is_error(&result) => Ok(result),
+            (_, Era::Modern) => {
+                let wanted = RawObject::default().with(part.clone(), RawObject::default());
+                let data = RawObject::default().with("requiredCapabilities", wanted);
+                let why = format!("the request needs `{part}` of its client");
+                Err(RpcError::new(MISSING_CAPABILITY, why).with_data(data))
+            }
+            (Err(mut error), Era::Legacy) => {
+                if !error.message.contains(&undeclared(&part)) {
+                    error.message = format!("{} ({})", error.message, undeclared(&part));
+                }
+                Err(error)
+            }
+            (Ok(result), Era::Legacy) => Ok(naming(result, &undeclared(&part))),
+        }
+    }
+
+    /// Whether the client says that it can be asked that.
+    fn can_be_asked(&self, method: &str) -> bool {
+        let (part, _) = method.split_once('/').unwrap_or((method, ""));
+        let known = ["sampling", "elicitation", "roots"].contains(&part);
+        let can = !known || self.facts.capabilities.object().is_some_and(|can| can.contains(part));
+        // Servers ask for roots by the way and do without; only what a request is about counts.
+        if !can && part != "roots" {
+            *self.lacking.lock().unwrap_or_else(PoisonError::into_inner) = Some(part.to_owned());
+        }
+        can
+    }
+}
+
+/// Why a client is not asked.
+fn undeclared(part: &str) -> String {
+    format!("the client does not declare the capability `{part}`")
+}
+
+/// Whether a result is the failure of a tool.
+fn is_error(result: &RawJson) -> bool {
+    result.object().is_some_and(|result| result.get("isError").is_some_and(|flag| flag.get() == "true"))
+}
+
+/// The failure of a tool that says why. Most servers repeat what they were answered, and then it stays as it is.
+fn naming(result: RawJson, why: &str) -> RawJson {
+    let blocks = || result.object()?.get("content")?.decode::<Vec<RawJson>>().ok();
+    let Some(mut blocks) = blocks().filter(|_| !result.get().contains(why)) else { return result };
+    blocks.push(RawObject::default().with("type", "text").with("text", why).into_raw());
+    result.object().unwrap_or_default().with("content", RawJson::of(&blocks)).into_raw()
+}
+
+impl Caller for ClientHandle {
+    fn client(&self) -> u64 {
+        self.facts.number
+    }
+
+    fn capabilities(&self) -> RawJson {
+        self.facts.capabilities.clone()
+    }
+
+    fn meta(&self) -> &RawObject {
+        &self.meta
+    }
+
+    fn extras(&self) -> &RawObject {
+        &self.extras
+    }
+
+    /// A modern server is silent unless it is asked.
+    fn hears(&self) -> Option<RawJson> {
+        (self.facts.era == Era::Legacy).then(|| self.facts.level.written())
+    }
+
+    fn takes_questions_as_results(&self) -> bool {
+        self.facts.era == Era::Modern
+    }
+
+    fn progress(&self, params: &RawJson) {
+        let token = self.progress.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        if let (Some(token), Some(mut params)) = (token, params.object()) {
+            params.set("progressToken", token);
+            self.notify("notifications/progress", Some(&params.into_raw()));
+        }
+    }
+
+    fn notify(&self, method: &str, params: Option<&RawJson>) {
+        let heard = self.hears_log && (self.facts.era == Era::Modern || self.facts.level.admits(params));
+        if method == "notifications/message" && !heard {
+            return;
+        }
+        // A client that does not read loses what it is told, and nobody waits for it.
+        self.words.tell(message::notification(method, params));
+    }
+
+    fn principal(&self) -> Option<&str> {
+        self.asking.as_ref().map(|asking| asking.principal.as_str())
+    }
+
+    fn trace(&self) -> Option<&TraceContext> {
+        self.asking.as_ref()?.trace.as_ref()
+    }
+
+    fn ask(&self, method: String, params: Option<RawJson>) -> BoxFuture<'_, Answer> {
+        Box::pin(async move {
+            if !self.can_be_asked(&method) {
+                let part = method.split('/').next().unwrap_or_default();
+                return Err((CANNOT, format!("cannot answer `{method}`: {}", undeclared(part))));
+            }
+            if self.facts.era == Era::Legacy {
+                return self.facts.questions.ask(self, &method, params.as_ref()).await;
+            }
+            let (reply, answer) = oneshot::channel();
+            self.words.put(QueuedMessage::Question(Box::new(Question { method, params, reply })));
+            self.wait_for(answer).await
+        })
+    }
+}

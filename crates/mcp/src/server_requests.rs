@@ -1,0 +1,148 @@
+//! What a server asks or tells of its own accord: questions go to the hub's handler, news to whoever follows it.
+
+use std::sync::Arc;
+
+use serde::Deserialize;
+use tokio::sync::watch;
+use toolhub_core::lang::Text;
+use toolhub_core::{BoxFuture, Event, EventKind, EventSink, RawJson, RawObject, ServerId};
+
+use crate::error::McpError;
+use crate::handler::{ClientHandler, HandlerAnswer};
+use crate::request_origin::{InFlightRequests, RequestOrigin};
+use crate::transport::Inbox;
+
+/// Stands between one server and the hub.
+pub(crate) struct ServerRequests {
+    pub(crate) server: ServerId,
+    pub(crate) events: Arc<dyn EventSink>,
+    pub(crate) handler: Arc<dyn ClientHandler>,
+    /// Counts how often the server said that what it offers has changed.
+    pub(crate) changes: watch::Sender<u64>,
+    /// Whose requests are under way.
+    pub(crate) in_flight: Arc<InFlightRequests>,
+    pub(crate) roots: Roots,
+}
+
+/// Which roots a server is told of. A server keeps them for whoever calls it next, so those of a client are for a server
+/// that belongs to this client alone.
+#[derive(Debug)]
+pub(crate) enum Roots {
+    /// These addresses, which the owner configured.
+    OfOwner(Vec<String>),
+    /// Those of the client whose request is under way.
+    OfClient,
+    /// None: several clients share the server.
+    None,
+}
+
+/// One question inside a multi-round result.
+#[derive(Deserialize)]
+struct InputRequest {
+    method: String,
+    #[serde(default)]
+    params: Option<RawJson>,
+}
+
+impl ServerRequests {
+    pub(crate) fn capabilities(&self) -> RawJson {
+        self.handler.capabilities()
+    }
+
+    /// Answers every question of a multi-round result.
+    pub(crate) async fn inputs(
+        &self,
+        requests: &RawObject,
+        origin: Option<&RequestOrigin>,
+    ) -> Result<RawObject, McpError> {
+        let mut responses = RawObject::default();
+        for (key, request) in requests.iter() {
+            let request: InputRequest = request
+                .decode()
+                .map_err(|error| McpError::unreadable(format!("it asks for input oddly: {error}")))?;
+            let method = request.method.clone();
+            let answer = match origin {
+                Some(origin) => origin.ask(request.method, request.params).await,
+                None => self.handler.request(&self.server, request.method, request.params).await,
+            };
+            let answer = answer.map_err(|(_, why)| {
+                McpError::unreadable(format!("it asks for `{method}`, which nobody here can give: {why}"))
+            })?;
+            responses.set(key.to_owned(), answer);
+        }
+        Ok(responses)
+    }
+
+    /// Reports whether the connection of a running hub is used.
+    pub(crate) fn note_relay(&self, text: Text) {
+        self.events.emit(Event::now(None, EventKind::RunningHub { server: self.server.clone(), text }));
+    }
+
+    fn note(&self, text: Text) {
+        self.events.emit(Event::now(None, EventKind::ServerNote { server: self.server.clone(), text }));
+    }
+}
+
+/// The answer to `roots/list`.
+fn listed(roots: &[String]) -> RawJson {
+    let roots: Vec<RawObject> =
+        roots.iter().map(|uri| RawObject::default().with("uri", uri.as_str())).collect();
+    RawObject::default().with("roots", RawJson::of(&roots)).into_raw()
+}
+
+impl Inbox for ServerRequests {
+    fn request(
+        &self,
+        method: String,
+        params: Option<RawJson>,
+        via: Option<u64>,
+    ) -> BoxFuture<'_, HandlerAnswer> {
+        Box::pin(async move {
+            if method == "ping" {
+                return Ok(RawJson::empty_object());
+            }
+            let answer = match (self.in_flight.behind(via), &self.roots) {
+                (_, Roots::OfOwner(roots)) if method == "roots/list" => Ok(listed(roots)),
+                (_, Roots::None) if method == "roots/list" && self.in_flight.has_clients() => Ok(listed(&[])),
+                (Some(origin), _) => origin.ask(method.clone(), params).await,
+                // No caller is asked. The gateway's own handler refuses; a program that embeds the hub may answer.
+                (None, _) => self.handler.request(&self.server, method.clone(), params).await,
+            };
+            self.note(match &answer {
+                Ok(_) => {
+                    Text::new(format!("asked for `{method}`, answered"), format!("请求 `{method}`，已回答"))
+                }
+                Err((_, why)) => Text::new(
+                    format!("asked for `{method}`, refused: {why}"),
+                    format!("请求 `{method}`，已拒绝：{why}"),
+                ),
+            });
+            answer
+        })
+    }
+
+    fn notification(&self, method: &str, params: Option<&RawJson>, via: Option<u64>) {
+        match method {
+            // Concerns one caller, or none: then it is for the owner's log alone, where everything goes below.
+            "notifications/message" => match self.in_flight.behind(via) {
+                Some(origin) => origin.link.notify(method, params),
+                None => self.handler.notification(&self.server, method, params),
+            },
+            _ => self.handler.notification(&self.server, method, params),
+        }
+        if method.ends_with("/list_changed") {
+            self.changes.send_modify(|count| *count += 1);
+        }
+        let said = params.map(|params| format!(": {params}")).unwrap_or_default();
+        let said: String = said.chars().take(500).collect();
+        self.note(Text::new(format!("says `{method}`{said}"), format!("通知 `{method}`{said}")));
+    }
+
+    fn oddity(&self, detail: String) {
+        self.note(Text::new(format!("sent {detail}"), format!("发来无法使用的内容：{detail}")));
+    }
+
+    fn has_clients(&self) -> bool {
+        self.in_flight.has_clients()
+    }
+}

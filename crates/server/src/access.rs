@@ -1,0 +1,305 @@
+//! Who may come in: names of the host that are known, origins that are allowed, and tokens that tell who is calling.
+
+use std::net::SocketAddr;
+
+use http::StatusCode;
+use sha2::{Digest as _, Sha256};
+use toolhub_mcp::gateway::{HeaderLookup, Principal, printable};
+
+use crate::authority::{Authority, of_origin};
+
+/// A token that lets somebody in, kept as its hash.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Token {
+    /// Who it is for.
+    pub name: String,
+    /// The SHA-256 of the token, as 64 hexadecimal digits.
+    pub sha256: String,
+}
+
+/// The hash by which a token is known.
+pub fn hash_of(token: &str) -> String {
+    Sha256::digest(token.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Who may come in.
+#[derive(Debug, Clone, Default)]
+pub struct Access {
+    /// Names under which the host may be called, beside those of this machine.
+    pub hosts: Vec<String>,
+    /// Origins that web pages may come from, beside those of this machine.
+    pub origins: Vec<String>,
+    /// Tokens; where there are none, nobody is asked for one.
+    pub tokens: Vec<Token>,
+    /// Whether only this machine can reach the address.
+    pub local: bool,
+}
+
+/// Why somebody is not let in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Refusal {
+    /// `Host` is missing, repeated or no authority, or the target names another one (RFC 9112, 3.2).
+    Authority,
+    Host,
+    Origin,
+    NoToken,
+    WrongToken,
+}
+
+impl Refusal {
+    pub(crate) fn status(self) -> StatusCode {
+        match self {
+            Self::Authority => StatusCode::BAD_REQUEST,
+            Self::Host | Self::Origin => StatusCode::FORBIDDEN,
+            Self::NoToken | Self::WrongToken => StatusCode::UNAUTHORIZED,
+        }
+    }
+
+    pub(crate) fn why(self) -> &'static str {
+        match self {
+            Self::Authority => {
+                "a request names its host once, as `Host: name` or `Host: name:port`; a full URL as its target must name \
+                 the same"
+            }
+            Self::Host => "this host is not known here: add it to `hosts` in `[serve]`",
+            Self::Origin => "this origin is not allowed: add it to `origins` in `[serve]`",
+            Self::NoToken => "a token is needed: `Authorization: Bearer TOKEN`",
+            Self::WrongToken => {
+                "this token is not known here: its hash must stand in `[[auth.tokens]]`; `toolhub serve --new-token \
+                 NAME` makes one"
+            }
+        }
+    }
+}
+
+/// Who came in before, and with what.
+#[derive(Debug)]
+pub(crate) struct Shown {
+    host: Vec<u8>,
+    authorization: Vec<u8>,
+    pub(crate) who: Principal,
+}
+
+impl Access {
+    /// The door of an address.
+    #[must_use]
+    pub fn at(mut self, address: SocketAddr) -> Self {
+        self.local = address.ip().is_loopback();
+        self
+    }
+
+    /// Whether a request with these headers may be made here at all; `target` is the authority of its target, where that
+    /// is a full URL. A browser that asks beforehand shows no token. Every request is decided here, whichever way it came.
+    pub(crate) fn check_place(
+        &self,
+        headers: &dyn HeaderLookup,
+        target: Option<&str>,
+    ) -> Result<(), Refusal> {
+        let host = single(headers, "host").and_then(printable).and_then(Authority::parse);
+        let host = host.ok_or(Refusal::Authority)?;
+        if let Some(target) = target
+            && !Authority::parse(target).is_some_and(|target| target.same(&host))
+        {
+            return Err(Refusal::Authority);
+        }
+        if !self.knows_host(&host) {
+            return Err(Refusal::Host);
+        }
+        let allowed = |origin: &[u8]| printable(origin).is_some_and(|origin| self.allows_origin(origin));
+        if headers.value("origin").is_some() && !single(headers, "origin").is_some_and(allowed) {
+            return Err(Refusal::Origin);
+        }
+        Ok(())
+    }
+
+    /// The name of the principal that makes a request with these headers, or why it is refused. `None` where no token is
+    /// asked for.
+    pub(crate) fn admit(
+        &self,
+        headers: &dyn HeaderLookup,
+        target: Option<&str>,
+    ) -> Result<Option<&str>, Refusal> {
+        self.check_place(headers, target)?;
+        if self.tokens.is_empty() {
+            return Ok(None);
+        }
+        let shown = single(headers, "authorization").and_then(printable);
+        let shown = shown.and_then(|value| value.split_once(' '));
+        let shown = shown.filter(|(kind, _)| kind.eq_ignore_ascii_case("bearer"));
+        let hash = shown.map(|(_, token)| hash_of(token.trim())).ok_or(Refusal::NoToken)?;
+        // Every token is compared, so that the time tells nothing.
+        let mut found = None;
+        for token in &self.tokens {
+            if same(token.sha256.to_ascii_lowercase().as_bytes(), hash.as_bytes()) {
+                found = Some(token.name.as_str());
+            }
+        }
+        found.map(Some).ok_or(Refusal::WrongToken)
+    }
+
+    /// The same for the next request of a connection: what was shown before need not be looked at twice.
+    pub(crate) fn admit_again(
+        &self,
+        headers: &dyn HeaderLookup,
+        shown: &mut Option<Shown>,
+        find: impl FnOnce(Option<&str>) -> Principal,
+    ) -> Result<Principal, Refusal> {
+        let [host, authorization] =
+            ["host", "authorization"].map(|name| single(headers, name).unwrap_or_default());
+        let plain = headers.value("origin").is_none()
+            && (authorization.is_empty() == headers.value("authorization").is_none());
+        match shown {
+            Some(shown)
+                if plain
+                    && !host.is_empty()
+                    && shown.host == host
+                    && same(&shown.authorization, authorization) =>
+            {
+                Ok(shown.who.clone())
+            }
+            shown => {
+                let who = find(self.admit(headers, None)?);
+                let (host, authorization) = (host.to_vec(), authorization.to_vec());
+                *shown = Some(Shown { host, authorization, who: who.clone() });
+                Ok(who)
+            }
+        }
+    }
+
+    fn knows_host(&self, host: &Authority<'_>) -> bool {
+        // From elsewhere a token is needed, which no web page has.
+        let anything = !self.local && self.hosts.is_empty();
+        anything || host.is_local() || self.hosts.iter().any(|known| host.is(known))
+    }
+
+    /// Whether a web page of that origin may call.
+    pub(crate) fn allows_origin(&self, origin: &str) -> bool {
+        let local = of_origin(origin).is_some_and(|host| host.is_local());
+        local || self.origins.iter().any(|allowed| allowed.trim_end_matches('/') == origin)
+    }
+}
+
+/// The value of a header that is there exactly once.
+fn single<'a>(headers: &'a dyn HeaderLookup, name: &str) -> Option<&'a [u8]> {
+    let mut count = 0;
+    headers.any(name, &mut |_| {
+        count += 1;
+        count > 1
+    });
+    headers.value(name).filter(|_| count == 1)
+}
+
+fn same(one: &[u8], other: &[u8]) -> bool {
+    let differing = one.iter().zip(other).fold(0, |all, (one, other)| all | (one ^ other));
+    one.len() == other.len() && differing == 0
+}
+
+#[cfg(test)]
+mod tests {
+    use http::{HeaderMap, header};
+
+    use super::*;
+
+    fn admit(door: &Access, headers: &[(header::HeaderName, &str)]) -> Result<String, Refusal> {
+        let mut all = HeaderMap::new();
+        for (name, value) in headers {
+            all.append(name.clone(), value.parse().unwrap());
+        }
+        let name = |name: Option<&str>| name.unwrap_or("local").to_owned();
+        let (first, mut shown) = (door.admit(&all, None).map(name), None);
+        for _ in 0..2 {
+            let again = door.admit_again(&all, &mut shown, |found| Principal::new(name(found)));
+            assert_eq!(again.map(|who| who.as_str().to_owned()), first);
+        }
+        first
+    }
+
+    #[test]
+    fn only_known_hosts_and_origins_come_in() {
+        let door = Access {
+            hosts: vec!["hub.example".to_owned()],
+            origins: vec!["https://app.example".to_owned()],
+            local: true,
+            ..Access::default()
+        };
+        let check = |host: &str, origin: Option<&str>, expect: Result<&str, Refusal>| {
+            let mut headers = vec![(header::HOST, host)];
+            headers.extend(origin.map(|origin| (header::ORIGIN, origin)));
+            assert_eq!(admit(&door, &headers).as_deref(), expect.as_deref(), "{host} {origin:?}");
+        };
+        check("127.0.0.1:7460", None, Ok("local"));
+        check("localhost", Some("http://localhost:3000"), Ok("local"));
+        check("[::1]:7460", None, Ok("local"));
+        check("hub.example:7460", Some("https://app.example"), Ok("local"));
+        check("evil.example", None, Err(Refusal::Host));
+        for broken in
+            ["", "[::1]evil.example", "user@localhost", "localhost:80abc", "localhost, evil.example"]
+        {
+            check(broken, None, Err(Refusal::Authority));
+        }
+        for origin in [
+            "http://[::1].evil.example",
+            "http://user@localhost",
+            "http://localhost:1/",
+            "http://localhost, x",
+        ] {
+            check("localhost", Some(origin), Err(Refusal::Origin));
+        }
+        check("localhost.evil.example", None, Err(Refusal::Host));
+        check("127.0.0.1:7460", Some("https://evil.example"), Err(Refusal::Origin));
+        check("127.0.0.1:7460", Some("null"), Err(Refusal::Origin));
+        check("127.0.0.1:7460", Some("file://localhost"), Err(Refusal::Origin));
+        check("127.0.0.1:7460", Some("http://localhost.evil.example"), Err(Refusal::Origin));
+    }
+
+    #[test]
+    fn tokens_tell_who_is_calling() {
+        let token = |name: &str, token: &str| Token { name: name.to_owned(), sha256: hash_of(token) };
+        let door = Access { tokens: vec![token("ci", "one"), token("ann", "two")], ..Access::default() };
+        let check = |shown: &str, expect: Result<&str, Refusal>| {
+            let found = admit(&door, &[(header::HOST, "hub.example"), (header::AUTHORIZATION, shown)]);
+            assert_eq!(found.as_deref(), expect.as_deref(), "{shown}");
+        };
+        check("Bearer one", Ok("ci"));
+        check("bearer two", Ok("ann"));
+        check("Bearer three", Err(Refusal::WrongToken));
+        check("Basic one", Err(Refusal::NoToken));
+        let host = (header::HOST, "hub.example");
+        assert_eq!(admit(&door, std::slice::from_ref(&host)), Err(Refusal::NoToken));
+        let twice = [host, (header::AUTHORIZATION, "Bearer one"), (header::AUTHORIZATION, "Bearer two")];
+        assert_eq!(admit(&door, &twice), Err(Refusal::NoToken));
+    }
+
+    /// What was admitted once opens nothing for a request that only begins like it.
+    #[test]
+    fn a_repeated_header_is_not_covered_by_what_was_admitted_before() {
+        let door = Access { local: true, ..Access::default() };
+        let (mut headers, mut shown) = (HeaderMap::new(), None);
+        let mut admit = |headers: &HeaderMap| {
+            let found = door.admit_again(headers, &mut shown, |_| Principal::new("local"));
+            found.map(|_| ())
+        };
+        assert_eq!(admit(&headers), Err(Refusal::Authority));
+        headers.append(header::HOST, "localhost".parse().unwrap());
+        assert_eq!(admit(&headers), Ok(()));
+        headers.append(header::HOST, "evil.example".parse().unwrap());
+        assert_eq!(admit(&headers), Err(Refusal::Authority));
+        headers.remove(header::HOST);
+        assert_eq!(admit(&headers), Err(Refusal::Authority));
+    }
+
+    #[test]
+    fn a_full_url_must_name_the_same_host() {
+        let door = Access { local: true, ..Access::default() };
+        let check = |host: &str, target: &str, expect: Result<(), Refusal>| {
+            let headers = HeaderMap::from_iter([(header::HOST, host.parse().unwrap())]);
+            assert_eq!(door.check_place(&headers, Some(target)), expect, "{host} {target}");
+        };
+        check("localhost:7460", "LOCALHOST:7460", Ok(()));
+        check("[::1]:7460", "[0:0::1]:7460", Ok(()));
+        check("localhost:7460", "evil.example", Err(Refusal::Authority));
+        check("localhost:7460", "localhost:7461", Err(Refusal::Authority));
+        check("localhost", "user@localhost", Err(Refusal::Authority));
+        check("evil.example", "evil.example", Err(Refusal::Host));
+    }
+}

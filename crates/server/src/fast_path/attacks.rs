@@ -1,0 +1,144 @@
+//! Heads that two readers might understand differently: whatever the fast path takes is decided as the other way decides it.
+
+use http::{HeaderMap, HeaderName, HeaderValue};
+use proptest::prelude::*;
+
+use super::head::{Found, Known};
+use crate::access::{Access, Refusal};
+
+/// The headers as the other way through the server has them.
+fn header_map(head: &[u8]) -> Option<HeaderMap> {
+    let mut fields = [httparse::EMPTY_HEADER; 64];
+    let mut request = httparse::Request::new(&mut fields);
+    request.parse(head).ok().filter(httparse::Status::is_complete)?;
+    let mut headers = HeaderMap::new();
+    for field in &*request.headers {
+        let name = HeaderName::from_bytes(field.name.as_bytes()).ok()?;
+        headers.append(name, HeaderValue::from_bytes(field.value).ok()?);
+    }
+    Some(headers)
+}
+
+/// What both ways come to, where the fast path takes the message.
+fn verdicts(door: &Access, message: &[u8]) -> Option<[Result<Option<String>, Refusal>; 2]> {
+    let mut known = None;
+    let Found::Whole(lengths) = Known::find(message, &mut known) else { return None };
+    let message = bytes::Bytes::copy_from_slice(&message[..lengths.all()]);
+    let known = known?;
+    let head = known.head(&message, lengths);
+    let owned = |verdict: Result<Option<&str>, Refusal>| verdict.map(|name| name.map(str::to_owned));
+    let other = header_map(&message)?;
+    Some([owned(door.admit(&head, None)), owned(door.admit(&other, None))])
+}
+
+fn doors() -> [Access; 2] {
+    let token = crate::Token { name: "ann".to_owned(), sha256: crate::hash_of("t") };
+    let local = Access { local: true, hosts: vec!["hub.example".to_owned()], ..Access::default() };
+    [Access { tokens: vec![token], ..local.clone() }, local]
+}
+
+fn host() -> impl Strategy<Value = String> {
+    let part = prop_oneof![
+        Just("localhost"),
+        Just("127.0.0.1"),
+        Just("[::1]"),
+        Just("hub.example"),
+        Just("evil.example"),
+        Just(":7460"),
+        Just(":"),
+        Just("@"),
+        Just("."),
+        Just(","),
+        Just(" "),
+        Just("\t"),
+        Just("%"),
+        Just("\u{e9}"),
+        Just("["),
+        Just("]"),
+    ];
+    prop::collection::vec(part, 0..4).prop_map(|parts| parts.concat())
+}
+
+fn line() -> impl Strategy<Value = String> {
+    let name =
+        prop_oneof![3 => Just("Host"), 1 => Just("hOST"), 1 => Just("X-Forwarded-Host"), 1 => Just("X")];
+    let token = prop_oneof![Just("Bearer t"), Just("bearer  t "), Just("Bearer x"), Just("t"), Just("")];
+    prop_oneof![
+        4 => (name, host()).prop_map(|(name, host)| format!("{name}: {host}\r\n")),
+        1 => token.prop_map(|token| format!("Authorization: {token}\r\n")),
+        1 => host().prop_map(|host| format!("Origin: http://{host}\r\n")),
+    ]
+}
+
+proptest! {
+    #[test]
+    fn both_ways_give_the_same_verdict(lines in prop::collection::vec(line(), 0..5)) {
+        let head = format!("POST /mcp HTTP/1.1\r\n{}Content-Length: 2\r\n\r\n{{}}", lines.concat());
+        for door in doors() {
+            if let Some([fast, other]) = verdicts(&door, head.as_bytes()) {
+                prop_assert_eq!(fast, other, "{}", head);
+            }
+        }
+    }
+}
+
+/// The property is not empty: what is usual is taken, and decided.
+#[test]
+fn usual_heads_are_decided_by_both_ways() {
+    let [tokens, local] = doors();
+    let head = |lines: &str| format!("POST /mcp HTTP/1.1\r\n{lines}Content-Length: 2\r\n\r\n{{}}");
+    let check = |door: &Access, lines: &str, expect: Result<Option<String>, Refusal>| {
+        assert_eq!(verdicts(door, head(lines).as_bytes()), Some([expect.clone(), expect]), "{lines}");
+    };
+    check(&local, "Host: localhost\r\n", Ok(None));
+    check(&local, "", Err(Refusal::Authority));
+    check(&local, "Host: localhost\r\nHost: localhost\r\n", Err(Refusal::Authority));
+    check(&local, "Host: [::1]evil.example\r\n", Err(Refusal::Authority));
+    check(&tokens, "Host: localhost\r\nAuthorization: Bearer t\r\n", Ok(Some("ann".to_owned())));
+    check(&tokens, "Host: localhost\r\n", Err(Refusal::NoToken));
+}
+
+/// Lines that end with LF alone are read by both ways, and alike.
+#[test]
+fn bare_line_feeds_mean_the_same_to_both_ways() {
+    let crlf = "POST /mcp HTTP/1.1\r\nHost: localhost\r\nX: 1\r\nContent-Length: 2\r\n\r\n{}";
+    let next = "POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Length: 4\r\n\r\n[{}]";
+    for place in 0..=crlf.matches("\r\n").count() {
+        let mut lines: Vec<String> = crlf.split("\r\n").map(|line| format!("{line}\r\n")).collect();
+        if let Some(line) = lines.get_mut(place) {
+            *line = line.replace("\r\n", "\n");
+        }
+        let message = lines.concat();
+        super::fuzzing::server_requests(
+            format!("{}{next}", message.trim_end_matches(['\r', '\n'])).as_bytes(),
+        );
+    }
+    super::fuzzing::server_requests(format!("{}{next}", crlf.replace("\r\n", "\n")).as_bytes());
+}
+
+/// What says in two ways how long it is, or in a way that readers differ about, is never taken by the fast path.
+#[test]
+fn ambiguous_framing_is_never_taken() {
+    let body = "{}GET /metrics HTTP/1.1\r\n\r\n";
+    for lines in [
+        "Content-Length: 2\r\nContent-Length: 28\r\n",
+        "Content-Length: 2\r\nTransfer-Encoding: chunked\r\n",
+        "Transfer-Encoding: chunked\r\nContent-Length: 2\r\n",
+        "Transfer-Encoding: identity\r\nContent-Length: 2\r\n",
+        "Content-Length: 2\r\nTransfer-Encoding : chunked\r\n",
+        "Content-Length: 2\r\n Transfer-Encoding: chunked\r\n",
+        "Content-Length: +2\r\n",
+        "Content-Length: -2\r\n",
+        "Content-Length: 2,2\r\n",
+        "Content-Length: 0x2\r\n",
+        "Content-Length: 2\0\r\n",
+        "Content-Length : 2\r\n",
+        "Content-Length:\r\n 2\r\n",
+        "Content-Length: \r\n",
+        "X: a\rContent-Length: 2\r\n",
+    ] {
+        let message = format!("POST /mcp HTTP/1.1\r\nHost: localhost\r\n{lines}\r\n{body}");
+        let found = Known::find(message.as_bytes(), &mut None);
+        assert!(matches!(found, Found::Unusual), "{lines:?}: {found:?}");
+    }
+}

@@ -1,0 +1,104 @@
+//! The heads and boundaries of requests on the fast path, compared to hyper's server.
+
+use bytes::BytesMut;
+use http::HeaderMap;
+use toolhub_mcp::gateway::HeaderLookup as _;
+
+use super::head::{Found, Known};
+use crate::fuzzing::hyper_peer::{Message, body_pieces, requests};
+
+/// Headers that decisions are made by, whether hyper read them or not.
+const ASKED_FOR: [&str; 9] = [
+    "accept",
+    "authorization",
+    "content-type",
+    "expect",
+    "host",
+    "mcp-protocol-version",
+    "mcp-session-id",
+    "origin",
+    "transfer-encoding",
+];
+
+/// What the fast path accepts, hyper reads with the same target, headers and body; and both agree on where the next request
+/// begins. What the fast path leaves to hyper is not looked at.
+pub fn server_requests(data: &[u8]) {
+    // What comes in many small pieces is parsed anew with each.
+    let whole = [data];
+    let cut = pieces(data);
+    for input in [&whole[..], &cut] {
+        let expected = requests(input);
+        let end = accepted(input, &expected);
+        let behind = data.get(end.bytes..).unwrap_or_default();
+        let rest: Vec<Message> = expected.into_iter().skip(end.messages).collect();
+        assert_eq!(requests(&[behind]), rest, "the request after the accepted ones begins elsewhere");
+    }
+}
+
+/// How much was accepted.
+#[derive(Debug, Default)]
+struct End {
+    messages: usize,
+    bytes: usize,
+}
+
+/// Reads messages as a connection on the fast path does, and compares each to what hyper read.
+fn accepted(input: &[&[u8]], expected: &[Message]) -> End {
+    let (mut read, mut known, mut coming) = (BytesMut::new(), None::<Known>, input.iter());
+    let mut end = End::default();
+    loop {
+        let found = if read.is_empty() { None } else { Some(Known::find(&read, &mut known)) };
+        let lengths = match found {
+            Some(Found::Whole(lengths)) => lengths,
+            Some(Found::Unusual) => return end,
+            Some(Found::Part(_)) | None => match coming.next() {
+                Some(piece) => {
+                    read.extend_from_slice(piece);
+                    continue;
+                }
+                None => return end,
+            },
+        };
+        let message = read.split_to(lengths.all()).freeze();
+        let shown = message.escape_ascii().to_string();
+        let Some(head) = known.as_ref().map(|known| known.head(&message, lengths)) else { return end };
+        // Anything else is handed over to hyper when the endpoint is looked up.
+        if !is_endpoint(head.path) {
+            return end;
+        }
+        let hyper = expected.get(end.messages);
+        assert!(hyper.is_some(), "hyper does not accept {shown}");
+        let Some(hyper) = hyper else { return end };
+        assert_eq!(hyper.start, format!("POST {} HTTP/1.1", head.path), "{shown}");
+        assert!(hyper.complete, "hyper waits for more than {shown}");
+        assert_eq!(hyper.body.escape_ascii().to_string(), head.body.escape_ascii().to_string(), "{shown}");
+        let names = hyper.headers.keys().map(http::HeaderName::as_str).chain(ASKED_FOR);
+        for name in names.filter(|name| *name != "content-length") {
+            let mut ours = Vec::new();
+            head.any(name, &mut |value| {
+                ours.push(value.to_vec());
+                false
+            });
+            assert_eq!(ours, values(&hyper.headers, name), "{name} in {shown}");
+            assert_eq!(head.value(name), ours.first().map(Vec::as_slice));
+            assert_eq!(head.text(name), hyper.headers.text(name), "{name} in {shown}");
+        }
+        assert_eq!((head.session(), head.revision()), (hyper.headers.session(), hyper.headers.revision()));
+        for framing in ["transfer-encoding", "expect", "upgrade", "origin"] {
+            assert!(!hyper.headers.contains_key(framing), "{framing} in {shown}");
+        }
+        end = End { messages: end.messages + 1, bytes: end.bytes + message.len() };
+        Known::admits(&mut known);
+    }
+}
+
+fn is_endpoint(path: &str) -> bool {
+    let is_name = |name: &str| {
+        !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte))
+    };
+    path == "/mcp" || path.strip_prefix("/mcp/").is_some_and(is_name)
+}
+
+fn values(headers: &HeaderMap, name: &str) -> Vec<Vec<u8>> {
+    headers.get_all(name).iter().map(|value| value.as_bytes().to_vec()).collect()
+}

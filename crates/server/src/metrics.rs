@@ -1,0 +1,83 @@
+//! What the server counts, for Prometheus.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use toolhub_core::worker::PerWorker;
+
+use crate::metrics_text::{Kind, MetricsText};
+
+/// The upper bounds of the steps in which durations are counted, in microseconds.
+const STEPS: [u64; 12] =
+    [100, 250, 500, 1_000, 2_500, 5_000, 10_000, 50_000, 250_000, 1_000_000, 10_000_000, 60_000_000];
+
+/// Counts requests, those of each worker for themselves.
+#[derive(Debug, Default)]
+pub struct ServerMetrics(PerWorker<Counts>);
+
+#[derive(Debug, Default)]
+struct Counts {
+    /// By the first digit of their status.
+    statuses: [AtomicU64; 6],
+    under_way: AtomicU64,
+    steps: [AtomicU64; STEPS.len()],
+    sum: AtomicU64,
+}
+
+impl ServerMetrics {
+    pub(crate) fn begin(&self) {
+        self.0.here().under_way.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn end(&self, status: u16, took: Duration) {
+        let counts = self.0.here();
+        counts.under_way.fetch_sub(1, Ordering::Relaxed);
+        let place = usize::from(status / 100).min(counts.statuses.len() - 1);
+        counts.statuses[place].fetch_add(1, Ordering::Relaxed);
+        let micros = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
+        counts.sum.fetch_add(micros, Ordering::Relaxed);
+        if let Some(step) = STEPS.iter().position(|bound| micros <= *bound) {
+            counts.steps[step].fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// What all workers have counted of something.
+    fn sum(&self, of: impl Fn(&Counts) -> &AtomicU64) -> u64 {
+        self.0.all().fold(0, |sum, counts| sum.wrapping_add(of(counts).load(Ordering::Relaxed)))
+    }
+
+    /// Requests that are being answered.
+    pub fn under_way(&self) -> u64 {
+        self.sum(|counts| &counts.under_way)
+    }
+
+    /// Adds all of it.
+    pub(crate) fn write(&self, out: &mut MetricsText) {
+        let mut all = 0;
+        let mut requests = out.family(
+            "toolhub_http_requests_total",
+            Kind::Counter,
+            "Requests that were answered, by status.",
+        );
+        for digit in 1..6 {
+            let count = self.sum(|counts| &counts.statuses[digit]);
+            all += count;
+            requests.labelled(("status", &format!("{digit}xx")), count);
+        }
+        out.family("toolhub_http_requests_under_way", Kind::Gauge, "Requests that are being answered.")
+            .value(self.under_way());
+        let mut seconds = out.family(
+            "toolhub_http_request_seconds",
+            Kind::Histogram,
+            "How long requests took to be answered; streams, until they ended.",
+        );
+        let mut below = 0;
+        for (step, bound) in STEPS.iter().enumerate() {
+            below += self.sum(|counts| &counts.steps[step]);
+            seconds.part_labelled("_bucket", ("le", &(*bound as f64 / 1e6).to_string()), below);
+        }
+        seconds.part_labelled("_bucket", ("le", "+Inf"), all);
+        seconds.part("_sum", self.sum(|counts| &counts.sum) as f64 / 1e6);
+        seconds.part("_count", all);
+    }
+}

@@ -1,0 +1,169 @@
+//! Frontmatter that is no YAML but whose meaning is plain: values with colons that nobody quoted, tabs for blanks.
+
+use std::fmt::Write as _;
+
+/// A line that was read otherwise than it is written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Mended {
+    /// Which line, from 1.
+    pub(crate) line: usize,
+    /// As it should be written.
+    pub(crate) instead: String,
+}
+
+/// Characters that begin something else than a plain text.
+const BEGINNINGS: [char; 10] = ['@', '`', '%', '*', '&', '!', '{', '[', '|', '>'];
+
+/// The text with what nobody quoted quoted, and the lines that this took. Lines stay where they are.
+pub(crate) fn repair(text: &str) -> (String, Vec<Mended>) {
+    let lines: Vec<&str> = text.lines().collect();
+    let mut out: Vec<String> = Vec::new();
+    let mut mended = Vec::new();
+    let mut at = 0;
+    while let Some(line) = lines.get(at) {
+        let number = at + 1;
+        at += 1;
+        let plain = untabbed(line);
+        let Some((key, value)) = pair(&plain) else {
+            if plain != line.trim_end() && plain != *line {
+                mended.push(Mended { line: number, instead: plain.clone() });
+            }
+            out.push(plain);
+            continue;
+        };
+        // A text that goes on over several lines is one text, whatever colons it has.
+        let mut whole = value.to_owned();
+        let mut more = 0;
+        if plain.starts_with("description:") && !is_marked(value) {
+            while let Some(next) = lines.get(at).filter(|next| next.starts_with([' ', '\t'])) {
+                whole.push(' ');
+                whole.push_str(next.trim());
+                at += 1;
+                more += 1;
+            }
+        }
+        if needs_quotes(&whole) {
+            let indent = &plain[..plain.len() - plain.trim_start().len()];
+            let dash = if plain.trim_start().starts_with("- ") { "- " } else { "" };
+            let quoted = format!("{indent}{dash}{key}: {}", quoted(&whole));
+            mended.push(Mended { line: number, instead: quoted.clone() });
+            out.push(quoted);
+            out.extend(std::iter::repeat_n(String::new(), more));
+            continue;
+        }
+        if plain != *line {
+            mended.push(Mended { line: number, instead: plain.clone() });
+        }
+        out.push(plain);
+        out.extend(lines.iter().skip(at - more).take(more).map(|line| untabbed(line)));
+    }
+    (out.join("\n") + "\n", mended)
+}
+
+/// Tabs before the first word count as two blanks each.
+fn untabbed(line: &str) -> String {
+    let words = line.trim_start_matches([' ', '\t']);
+    let indent = &line[..line.len() - words.len()];
+    if !indent.contains('\t') {
+        return line.replace(":\t", ": ");
+    }
+    let blanks: usize = indent.chars().map(|c| if c == '\t' { 2 } else { 1 }).sum();
+    " ".repeat(blanks) + &words.replace(":\t", ": ")
+}
+
+/// The key and value of a line that has both.
+fn pair(line: &str) -> Option<(&str, &str)> {
+    let words = line.trim_start();
+    let words = words.strip_prefix("- ").unwrap_or(words);
+    let (key, value) = words.split_once(':')?;
+    let is_key = !key.is_empty() && key.chars().all(|c| c.is_alphanumeric() || "_-.".contains(c));
+    let value = value.strip_prefix(' ')?.trim();
+    (is_key && !value.is_empty()).then_some((key, value))
+}
+
+/// Whether a value says itself where it ends.
+fn is_marked(value: &str) -> bool {
+    let closed = |quote: char| value.len() > 1 && value.starts_with(quote) && value.ends_with(quote);
+    closed('"') || closed('\'') || value.starts_with(['|', '>'])
+}
+
+fn needs_quotes(value: &str) -> bool {
+    let bracketed = |open: char, close: char| value.starts_with(open) && value.ends_with(close);
+    if is_marked(value) || bracketed('[', ']') || bracketed('{', '}') {
+        return false;
+    }
+    value.contains(": ")
+        || value.ends_with(':')
+        || value.starts_with(BEGINNINGS)
+        || value.starts_with(['"', '\''])
+}
+
+/// A text in double quotes, as YAML reads them.
+pub(crate) fn quoted(text: &str) -> String {
+    let mut out = String::from("\"");
+    for c in text.chars() {
+        match c {
+            '"' => out.push_str("\\\""),
+            '\\' => out.push_str("\\\\"),
+            '\t' => out.push_str("\\t"),
+            '\n' => out.push_str("\\n"),
+            // YAML breaks lines at some of these and refuses others.
+            other if other.is_control() || matches!(other, '\u{2028}' | '\u{2029}' | '\u{feff}') => {
+                let _ = write!(out, "\\u{:04x}", u32::from(other));
+            }
+            other => out.push(other),
+        }
+    }
+    out.push('"');
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::yaml::parse;
+    use serde_json::{Value, json};
+
+    fn read(text: &str) -> (Value, Vec<usize>) {
+        let (text, mended) = repair(text);
+        let value = parse(&text).unwrap_or_else(|broken| panic!("{broken:?} in {text}")).value();
+        (value, mended.into_iter().map(|mended| mended.line).collect())
+    }
+
+    #[test]
+    fn quoted_texts_are_read_as_they_were() {
+        for text in ["", "a\rb", "a\u{85}b", "\u{2028}", "\u{feff}a", "\0\u{7}\u{1b}[31m", "\\\"\t\n", "世界"]
+        {
+            assert_eq!(parse(&quoted(text)).unwrap().text(), Some(text), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn colons_and_tabs_are_read_as_they_were_meant() {
+        let check = |text: &str, expect: Value, lines: &[usize]| {
+            assert_eq!(read(text), (expect, lines.to_vec()), "{text}");
+        };
+        check(
+            "name: a\ndescription: Use when: the user says \"go\"\n",
+            json!({"name": "a", "description": "Use when: the user says \"go\""}),
+            &[2],
+        );
+        check(
+            "description: 处理 PDF: 提取: 文本\nmetadata:\n\tauthor: me\n\tversion: \"1\"\n",
+            json!({"description": "处理 PDF: 提取: 文本", "metadata": {"author": "me", "version": "1"}}),
+            &[1, 3, 4],
+        );
+        check(
+            "description: first: this\n  then: that\nlicense: MIT\n",
+            json!({"description": "first: this then: that", "license": "MIT"}),
+            &[1],
+        );
+        check(
+            "a:\n  - description: d\n    name: x: y\n  - description: e: f\n    name: z\n",
+            json!({"a": [{"description": "d", "name": "x: y"}, {"description": "e: f", "name": "z"}]}),
+            &[3, 4],
+        );
+        check("description: `code` first\n", json!({"description": "`code` first"}), &[1]);
+        check("description: @me\ntools: [a, b]\n", json!({"description": "@me", "tools": ["a", "b"]}), &[1]);
+    }
+}

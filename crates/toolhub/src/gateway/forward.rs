@@ -1,0 +1,278 @@
+//! Handing requests on that are about resources, prompts or what only one server knows.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use toolhub_core::{CallerLink, RawJson, RawObject, ServerId};
+use toolhub_mcp::gateway::{Handed, Handover, RpcError};
+use toolhub_mcp::{ForwardedRequest, McpError, Offer, Server};
+
+use super::backend::HubBackend;
+use super::client_errors::error_for_clients;
+use super::offers::{Thing, fits_template};
+use super::view::Principals;
+
+/// How long a request that is handed on may take, questions to the client included.
+const PATIENCE: Duration = Duration::from_secs(300);
+/// How long a server may take to tell of one task of a list.
+const TASK_TIMEOUT: Duration = Duration::from_secs(10);
+/// Tasks on one page of a list.
+const TASKS_PER_PAGE: usize = 50;
+/// What a list tells of a task (2025-11-25, schema: Task).
+const TASK_FIELDS: [&str; 9] = [
+    "taskId",
+    "status",
+    "statusMessage",
+    "createdAt",
+    "lastUpdatedAt",
+    "ttl",
+    "ttlMs",
+    "pollInterval",
+    "pollIntervalMs",
+];
+/// Codes by which a server says that it does not know a resource, or a method.
+const NOT_THERE: [i64; 3] = [-32602, -32002, -32601];
+
+impl HubBackend {
+    pub(super) async fn handed_over(&self, request: Handover) -> Result<RawJson, RpcError> {
+        self.settled_first().await;
+        let Handover { method, params, caller } = request;
+        let text = |key: &str| params.get(key).and_then(|value| value.decode::<String>().ok());
+        let passage = |params: RawObject, name: Option<String>| ForwardedRequest {
+            method: method.name().to_owned(),
+            params,
+            name,
+            caller: Some(caller.clone()),
+            patience: PATIENCE,
+        };
+        match method {
+            Handed::ReadResource => {
+                let uri = text("uri").ok_or_else(|| missing("uri"))?;
+                if let Some(read) = Box::pin(self.read_skill_file(&uri)).await {
+                    return read;
+                }
+                let servers = self.owners(&uri).await;
+                let none = RpcError::invalid_params(format!("Resource not found: {uri}"));
+                let none = none.with_data(RawObject::default().with("uri", uri.as_str()));
+                first_who_knows(servers, &passage(params.clone(), Some(uri)), none).await
+            }
+            Handed::ListSkills => Box::pin(self.list_skills(&params)).await,
+            Handed::GetSkill => {
+                let uri = text("uri").ok_or_else(|| missing("uri"))?;
+                Box::pin(self.get_skill(&uri)).await
+            }
+            Handed::ReadDirectory => {
+                let uri = text("uri").ok_or_else(|| missing("uri"))?;
+                if let Some(read) = Box::pin(self.read_skill_folder(&uri)).await {
+                    return read;
+                }
+                let none = RpcError::invalid_params(format!("{uri} is not a directory resource"));
+                let serve = |server: &Arc<Server>| server.serves_skills() == Some(true);
+                let servers = self.servers().into_iter().filter(serve).collect();
+                first_who_knows(servers, &passage(params.clone(), None), none).await
+            }
+            Handed::GetPrompt => {
+                let name = text("name").ok_or_else(|| missing("name"))?;
+                let thing = self.prompt(&name).await?;
+                let params = params.clone().with("name", thing.key.as_str());
+                pass(&thing.server, passage(params, Some(thing.key.clone()))).await
+            }
+            Handed::Complete => {
+                let (server, params) = self.completing(&params).await?;
+                pass(&server, passage(params, None)).await
+            }
+            Handed::GetTask | Handed::UpdateTask | Handed::CancelTask | Handed::TaskResult => {
+                let task = text("taskId").ok_or_else(|| missing("taskId"))?;
+                // The same answer whether a task is another's or no task at all.
+                let none = RpcError::invalid_params(format!("Unknown task: {task}"));
+                let servers = self.task_servers(&task, caller.principal());
+                first_who_knows(servers, &passage(params.clone(), Some(task)), none).await
+            }
+            Handed::ListTasks => self.list_tasks(&params, &caller).await,
+        }
+    }
+
+    /// The servers that may be asked for a task: where the caller made it. With one principal every task is its own, so
+    /// that one made before the hub was started is found too.
+    fn task_servers(&self, task: &str, principal: Option<&str>) -> Vec<Arc<Server>> {
+        let servers = self.servers();
+        let mut own = self.tasks.servers(task, principal);
+        own.retain(|server| servers.iter().any(|admitted| admitted.id() == server.id()));
+        if own.is_empty() && self.principals() == Principals::One { servers } else { own }
+    }
+
+    /// `tasks/list` (2025-11-25): the tasks that the caller's principal made, each as its server tells of it now.
+    async fn list_tasks(&self, params: &RawObject, caller: &CallerLink) -> Result<RawJson, RpcError> {
+        let start = match params.get("cursor").and_then(RawJson::text) {
+            None => 0,
+            Some(cursor) => cursor
+                .parse::<usize>()
+                .map_err(|_| RpcError::invalid_params(format!("`{cursor}` is no cursor of this list")))?,
+        };
+        let servers = self.servers();
+        let mut own = self.tasks.all(caller.principal());
+        own.retain(|(server, _)| servers.iter().any(|admitted| admitted.id() == server.id()));
+        let asked = own.iter().skip(start).take(TASKS_PER_PAGE).map(|(server, task)| {
+            server.pass(ForwardedRequest {
+                method: Handed::GetTask.name().to_owned(),
+                params: RawObject::default().with("taskId", &**task),
+                name: Some(task.to_string()),
+                caller: Some(caller.clone()),
+                patience: TASK_TIMEOUT,
+            })
+        });
+        // A task that its server has forgotten is listed no more.
+        let told = join_all(asked).await.into_iter().filter_map(|told| told.ok()?.object());
+        let tasks: Vec<RawObject> = told
+            .map(|mut task| {
+                task.retain(|name| TASK_FIELDS.contains(&name));
+                task
+            })
+            .collect();
+        let result = RawObject::default().with("tasks", RawJson::of(&tasks));
+        let next = start.saturating_add(TASKS_PER_PAGE);
+        Ok(match next < own.len() {
+            true => result.with("nextCursor", next.to_string()).into_raw(),
+            false => result.into_raw(),
+        })
+    }
+
+    /// Subscribes to a resource for one client, or takes that back. The server hears of the first and of the last.
+    pub(super) async fn watched(&self, uri: &str, wanted: bool) -> Result<(), RpcError> {
+        let servers = self.servers();
+        let known = self.watches.server(&servers, uri).cloned();
+        if !wanted {
+            let Some(server) = known else { return Ok(()) };
+            if !self.watches.remove(&server, uri) {
+                return Ok(());
+            }
+            return server.watch_resource(uri, false).await.map_err(|error| rpc(error, server.id()));
+        }
+        let server = match known {
+            Some(server) => Some(server),
+            None => self.owners(uri).await.into_iter().next(),
+        };
+        let Some(server) = server else {
+            return Err(RpcError::invalid_params(format!("Resource not found: {uri}")));
+        };
+        if !self.watches.add(&server, uri) {
+            return Ok(());
+        }
+        let asked = server.watch_resource(uri, true).await;
+        if asked.is_err() {
+            self.watches.remove(&server, uri);
+        }
+        asked.map_err(|error| rpc(error, server.id()))
+    }
+
+    async fn settled_first(&self) {
+        toolhub_mcp::gateway::Backend::settled(self).await;
+    }
+
+    /// The servers that may have a resource: the first in the order of the config that lists it or has a template for it,
+    /// so that a later server cannot take the resources of an earlier one. If there is none, those that have resources of
+    /// the same scheme, or the only one that has any: other servers do not learn the address.
+    async fn owners(&self, uri: &str) -> Vec<Arc<Server>> {
+        let servers = self.servers();
+        let listed = self.offers.all(&servers, Offer::Resources).await.things;
+        let templates = self.offers.all(&servers, Offer::ResourceTemplates).await.things;
+        for server in &servers {
+            let of_server = |thing: &&Thing| thing.server.id() == server.id();
+            let lists = listed.iter().filter(of_server).any(|thing| thing.key == uri);
+            let fits = |thing: &Thing| has_scheme(&thing.key) && fits_template(&thing.key, uri);
+            if lists || templates.iter().filter(of_server).any(fits) {
+                return vec![Arc::clone(server)];
+            }
+        }
+        let scheme = scheme_of(uri);
+        let mut any: Vec<Arc<Server>> = Vec::new();
+        let mut same: Vec<Arc<Server>> = Vec::new();
+        for thing in listed.iter().chain(&templates) {
+            let add = |to: &mut Vec<Arc<Server>>| {
+                if !to.iter().any(|server| server.id() == thing.server.id()) {
+                    to.push(Arc::clone(&thing.server));
+                }
+            };
+            add(&mut any);
+            if has_scheme(&thing.key) && scheme_of(&thing.key) == scheme {
+                add(&mut same);
+            }
+        }
+        if any.len() == 1 { any } else { same }
+    }
+
+    async fn prompt(&self, name: &str) -> Result<Thing, RpcError> {
+        let prompts = self.offers.all(&self.servers(), Offer::Prompts).await.things;
+        let found = prompts.into_iter().find(|thing| thing.shown == name);
+        found.ok_or_else(|| RpcError::invalid_params(format!("Unknown prompt: {name}")))
+    }
+
+    /// Who completes, and what it is asked: the prompt under its own name.
+    async fn completing(&self, params: &RawObject) -> Result<(Arc<Server>, RawObject), RpcError> {
+        let reference = params.get("ref").and_then(RawJson::object).ok_or_else(|| missing("ref"))?;
+        let text = |key: &str| reference.get(key).and_then(|value| value.decode::<String>().ok());
+        if let Some(name) = text("name") {
+            let thing = self.prompt(&name).await?;
+            let own = reference.clone().with("name", thing.key.as_str());
+            return Ok((thing.server, params.clone().with("ref", own)));
+        }
+        let uri = text("uri").ok_or_else(|| missing("ref.uri"))?;
+        let templates = self.offers.all(&self.servers(), Offer::ResourceTemplates).await.things;
+        let named = templates.iter().find(|thing| thing.key == uri).map(|thing| Arc::clone(&thing.server));
+        let server = match named {
+            Some(server) => Some(server),
+            None => self.owners(&uri).await.into_iter().next(),
+        };
+        let server = server.ok_or_else(|| RpcError::invalid_params(format!("Unknown resource: {uri}")))?;
+        Ok((server, params.clone()))
+    }
+}
+
+/// The part of an address before its first colon, in lower case.
+fn scheme_of(uri: &str) -> Option<String> {
+    uri.split_once(':').map(|(scheme, _)| scheme.to_ascii_lowercase())
+}
+
+/// Whether a template begins with a scheme of its own, and does not stand for every address.
+fn has_scheme(template: &str) -> bool {
+    template.split('{').next().is_some_and(|literal| literal.contains(':'))
+}
+
+fn missing(what: &str) -> RpcError {
+    RpcError::invalid_params(format!("`{what}` is missing"))
+}
+
+async fn pass(server: &Arc<Server>, passage: ForwardedRequest) -> Result<RawJson, RpcError> {
+    server.pass(passage).await.map_err(|error| rpc(error, server.id()))
+}
+
+/// What the first of these says that knows what is asked; where none does, its own refusal if there is but one.
+async fn first_who_knows(
+    servers: Vec<Arc<Server>>,
+    passage: &ForwardedRequest,
+    none: RpcError,
+) -> Result<RawJson, RpcError> {
+    let alone = servers.len() == 1;
+    for server in servers {
+        match server.pass(passage.clone()).await {
+            Err(McpError::Rpc { code, .. }) if !alone && NOT_THERE.contains(&code) => {}
+            Ok(result) => return Ok(result),
+            Err(error) => return Err(rpc(error, server.id())),
+        }
+    }
+    Err(none)
+}
+
+/// A failure as a client is told it: a server's own error as it was given.
+fn rpc(error: McpError, server: &ServerId) -> RpcError {
+    match error {
+        McpError::Rpc { code, message, data } => {
+            RpcError { code, message, data: data.map(|data| data.get().to_owned()) }
+        }
+        other => {
+            let error = other.into_tool_error(server);
+            RpcError::new(-32603, error_for_clients(&error, toolhub_core::Lang::En))
+        }
+    }
+}

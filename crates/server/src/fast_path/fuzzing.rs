@@ -5,7 +5,7 @@ use http::HeaderMap;
 use toolhub_mcp::gateway::HeaderLookup as _;
 
 use super::head::{Found, Known};
-use crate::fuzzing::hyper_peer::{Message, body_pieces, requests};
+use crate::fuzzing::hyper_peer::{Message, pieces, requests};
 
 /// Headers that decisions are made by, whether hyper read them or not.
 const ASKED_FOR: [&str; 9] = [

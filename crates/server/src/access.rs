@@ -1,4 +1,5 @@
-//! Who may come in: names of the host that are known, origins that are allowed, and tokens that tell who is calling.
+//! Access control: the accepted `Host` names, the allowed origins (protection against DNS rebinding), and bearer tokens,
+//! which identify the caller.
 
 use std::net::SocketAddr;
 
@@ -8,34 +9,34 @@ use toolhub_mcp::gateway::{HeaderLookup, Principal, printable};
 
 use crate::authority::{Authority, of_origin};
 
-/// A token that lets somebody in, kept as its hash.
+/// A bearer token, stored as its hash.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Token {
-    /// Who it is for.
+    /// The name of the principal that the token identifies.
     pub name: String,
     /// The SHA-256 of the token, as 64 hexadecimal digits.
     pub sha256: String,
 }
 
-/// The hash by which a token is known.
+/// Returns the SHA-256 of a token as lower-case hexadecimal digits.
 pub fn hash_of(token: &str) -> String {
     Sha256::digest(token.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Who may come in.
+/// The access rules of a server.
 #[derive(Debug, Clone, Default)]
 pub struct Access {
-    /// Names under which the host may be called, beside those of this machine.
+    /// Accepted host names, in addition to those of the local machine.
     pub hosts: Vec<String>,
-    /// Origins that web pages may come from, beside those of this machine.
+    /// Allowed origins of web pages, in addition to those of the local machine.
     pub origins: Vec<String>,
-    /// Tokens; where there are none, nobody is asked for one.
+    /// Accepted tokens. If empty, no token is required.
     pub tokens: Vec<Token>,
-    /// Whether only this machine can reach the address.
+    /// Whether the server listens on a loopback address.
     pub local: bool,
 }
 
-/// Why somebody is not let in.
+/// Why a request is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Refusal {
     /// `Host` is missing, repeated or no authority, or the target names another one (RFC 9112, 3.2).
@@ -72,7 +73,7 @@ impl Refusal {
     }
 }
 
-/// Who came in before, and with what.
+/// The last successful check of a connection: the headers that were checked and the resulting principal.
 #[derive(Debug)]
 pub(crate) struct Shown {
     host: Vec<u8>,
@@ -81,15 +82,16 @@ pub(crate) struct Shown {
 }
 
 impl Access {
-    /// The door of an address.
+    /// Returns these rules for a server that listens on `address`.
     #[must_use]
     pub fn at(mut self, address: SocketAddr) -> Self {
         self.local = address.ip().is_loopback();
         self
     }
 
-    /// Whether a request with these headers may be made here at all; `target` is the authority of its target, where that
-    /// is a full URL. A browser that asks beforehand shows no token. Every request is decided here, whichever way it came.
+    /// Checks host and origin of a request. `target` is the authority of the request target if that is in absolute form.
+    /// CORS preflight requests, which carry no token, are checked only by this. Applies to the fast path and to hyper
+    /// alike.
     pub(crate) fn check_place(
         &self,
         headers: &dyn HeaderLookup,
@@ -112,8 +114,7 @@ impl Access {
         Ok(())
     }
 
-    /// The name of the principal that makes a request with these headers, or why it is refused. `None` where no token is
-    /// asked for.
+    /// Checks host, origin and token of a request. Returns the name of the principal, or `None` if no token is required.
     pub(crate) fn admit(
         &self,
         headers: &dyn HeaderLookup,
@@ -127,7 +128,7 @@ impl Access {
         let shown = shown.and_then(|value| value.split_once(' '));
         let shown = shown.filter(|(kind, _)| kind.eq_ignore_ascii_case("bearer"));
         let hash = shown.map(|(_, token)| hash_of(token.trim())).ok_or(Refusal::NoToken)?;
-        // Every token is compared, so that the time tells nothing.
+        // Compares every token, so that the duration does not reveal which one matched.
         let mut found = None;
         for token in &self.tokens {
             if same(token.sha256.to_ascii_lowercase().as_bytes(), hash.as_bytes()) {
@@ -137,7 +138,8 @@ impl Access {
         found.map(Some).ok_or(Refusal::WrongToken)
     }
 
-    /// The same for the next request of a connection: what was shown before need not be looked at twice.
+    /// Like [`Self::admit`], for further requests of a connection: returns the cached principal if `Host` and
+    /// `Authorization` are the same as before and there is no `Origin`.
     pub(crate) fn admit_again(
         &self,
         headers: &dyn HeaderLookup,
@@ -167,19 +169,19 @@ impl Access {
     }
 
     fn knows_host(&self, host: &Authority<'_>) -> bool {
-        // From elsewhere a token is needed, which no web page has.
+        // A server on a non-loopback address requires a token, which a web page does not have.
         let anything = !self.local && self.hosts.is_empty();
         anything || host.is_local() || self.hosts.iter().any(|known| host.is(known))
     }
 
-    /// Whether a web page of that origin may call.
+    /// Returns whether web pages of that origin may call this server.
     pub(crate) fn allows_origin(&self, origin: &str) -> bool {
         let local = of_origin(origin).is_some_and(|host| host.is_local());
         local || self.origins.iter().any(|allowed| allowed.trim_end_matches('/') == origin)
     }
 }
 
-/// The value of a header that is there exactly once.
+/// Returns the value of a header that occurs exactly once.
 fn single<'a>(headers: &'a dyn HeaderLookup, name: &str) -> Option<&'a [u8]> {
     let mut count = 0;
     headers.any(name, &mut |_| {
@@ -270,7 +272,7 @@ mod tests {
         assert_eq!(admit(&door, &twice), Err(Refusal::NoToken));
     }
 
-    /// What was admitted once opens nothing for a request that only begins like it.
+    /// A cached check does not apply to a request that repeats a header with another value.
     #[test]
     fn a_repeated_header_is_not_covered_by_what_was_admitted_before() {
         let door = Access { local: true, ..Access::default() };

@@ -1,4 +1,5 @@
-//! The hub over HTTP: the MCP gateway, health and metrics, and who may come in.
+//! The HTTP server of the hub: the MCP gateway, health and metrics endpoints, access control, the access log and
+//! telemetry.
 
 mod access;
 mod access_log;

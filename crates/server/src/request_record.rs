@@ -1,5 +1,5 @@
-//! The account of one request: kept until the last byte of its answer is gone, and then told. Where nobody listens, none
-//! is kept.
+//! The access record of one HTTP request. It is kept until the last byte of the response has been written, and then
+//! emitted as an event. No record is kept if the event sink is disabled.
 
 use std::net::SocketAddr;
 use std::pin::Pin;
@@ -18,10 +18,10 @@ use crate::connection::Answering;
 use crate::envelope::Envelope;
 use crate::telemetry::Sampler;
 
-/// An answer that may be an error is looked into up to this length: errors are short.
+/// Responses up to this length are searched for a JSON-RPC error: errors are short.
 const SHORT: usize = 4 << 10;
 
-/// What is known of a request so far. It is told when this goes, also where its client went away.
+/// The access record of a request in progress. It is emitted on drop, also if the client has disconnected.
 pub(crate) struct RequestRecord {
     events: Arc<dyn EventSink>,
     began: Instant,
@@ -37,7 +37,7 @@ pub(crate) struct RequestRecord {
 }
 
 impl RequestRecord {
-    /// The account of a request, where anybody listens.
+    /// Opens the record of a request. Returns `None` if the event sink is disabled.
     pub(crate) fn open(
         events: &Arc<dyn EventSink>,
         client: SocketAddr,
@@ -60,17 +60,18 @@ impl RequestRecord {
         })
     }
 
-    /// Whose it is.
+    /// Records the principal of the request.
     pub(crate) fn made_by(&mut self, who: &Principal) {
         self.principal = Some(who.clone());
     }
 
-    /// What it says.
+    /// Records method, tool and trace context of the JSON-RPC message in the body.
     pub(crate) fn says(&mut self, body: &[u8]) {
         self.envelope = Envelope::read(body);
     }
 
-    /// Its place in a trace: its client's, which its message may name, or else its headers; else a new one.
+    /// Assigns the request to a trace: to that of its client if the message or else the headers carry a trace context, or
+    /// to a new one.
     pub(crate) fn joins(&mut self, sampler: Sampler, headers: &dyn HeaderLookup) -> TraceContext {
         let of_headers = || TraceContext::parse(headers.text("traceparent")?, headers.text("tracestate"));
         let parent = self.envelope.trace.take().or_else(of_headers);
@@ -79,7 +80,7 @@ impl RequestRecord {
         own
     }
 
-    /// It is answered with this.
+    /// Records the error code if the body is a JSON-RPC error.
     pub(crate) fn told(&mut self, body: &Said) {
         if let Said::Text(text) = body
             && text.len() <= SHORT
@@ -88,19 +89,19 @@ impl RequestRecord {
         }
     }
 
-    /// It is answered so, with all of this.
+    /// Records a complete response.
     pub(crate) fn answers(&mut self, status: u16, body: &Said) {
         self.answered(status);
         self.told(body);
         self.sends(body.len());
     }
 
-    /// So many bytes of its answer go out.
+    /// Adds to the number of response bytes.
     pub(crate) fn sends(&mut self, bytes: usize) {
         self.bytes += bytes as u64;
     }
 
-    /// It is answered so; the answer itself may be still to come.
+    /// Records the status of the response, whose body may follow later.
     pub(crate) fn answered(&mut self, status: u16) {
         self.status = status;
     }
@@ -128,11 +129,11 @@ impl Drop for RequestRecord {
     }
 }
 
-/// An answer on its way out.
+/// The body of a response that is being sent through hyper.
 pub(crate) struct Outgoing {
     pub(crate) body: Body,
     pub(crate) account: Option<Box<RequestRecord>>,
-    /// The connection is not idle before this has gone out.
+    /// The connection does not count as idle until this is dropped.
     pub(crate) _answering: Answering,
 }
 

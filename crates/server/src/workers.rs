@@ -1,7 +1,7 @@
-//! Workers: where many are asking at once, a connection is served by one thread alone, with a runtime of its own. Two
-//! processors that take turns at the same connection spend much of their time on handing its memory over to each other.
-//! Where few ask, one thread that hands work to another is the slower way, and connections stay at home: in the runtime
-//! that everything else runs in.
+//! Worker threads for connections. Under load each connection is served by a single thread with a current-thread runtime:
+//! if two processors alternate on one connection, much time is lost on moving its cache lines between them. With few
+//! concurrent requests the hand-over between threads costs more than it saves, so connections stay on the main runtime
+//! ("home").
 
 use std::io;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -13,29 +13,30 @@ use tokio_util::task::AbortOnDropHandle;
 use toolhub_core::worker::MOST;
 use toolhub_mcp::worker;
 
-/// Where so many others are being answered, a connection belongs on a worker; and from so few on, at home.
+/// A connection moves to a worker while at least `CROWD` other requests are in progress, and back to the main runtime
+/// while at most `FEW` are.
 const CROWD: u64 = 3;
 const FEW: u64 = 1;
-/// Messages between two looks at that.
+/// Messages between two checks of the load.
 const BETWEEN: u32 = 4;
-/// Looks in a row that must find it so before a connection goes.
+/// Consecutive checks with the same result before a connection moves.
 const BEFORE_LEAVING: u32 = 4;
 const BEFORE_RETURNING: u32 = 64;
 
-/// The workers. Their threads begin when they are first needed, and end with this.
+/// The worker threads. They are started on first use and end when this is dropped.
 #[derive(Debug, Default)]
 pub(crate) struct Workers(OnceLock<Vec<Worker>>);
 
 #[derive(Debug)]
 struct Worker {
     runtime: Handle,
-    /// Connections that are there.
+    /// Connections currently served by this worker.
     count: AtomicUsize,
-    /// Its thread ends when this is dropped.
+    /// The thread ends when this sender is dropped.
     _end: oneshot::Sender<()>,
 }
 
-/// A connection that is on a worker, until this is dropped.
+/// Counts a connection as served by a worker until this is dropped.
 pub(crate) struct WorkerGuard<'a>(&'a Worker);
 
 impl Drop for WorkerGuard<'_> {
@@ -45,18 +46,18 @@ impl Drop for WorkerGuard<'_> {
 }
 
 impl Workers {
-    /// How long a connection that is at home stays there.
+    /// Returns the initial placement of a connection on the main runtime.
     pub(crate) fn stay_at_home(&self) -> Placement {
         let none = self.0.get().is_some_and(Vec::is_empty);
         Placement { home: true, ends: !none, unseen: 0, misplaced: 0 }
     }
 
-    /// Connections that are on workers.
+    /// Returns the number of connections on workers.
     pub(crate) fn len(&self) -> usize {
         self.0.get().into_iter().flatten().map(|worker| worker.count.load(Ordering::Relaxed)).sum()
     }
 
-    /// The worker with the fewest connections, with one more; `None` where there are no workers.
+    /// Reserves a slot on the worker with the fewest connections. Returns `None` if there are no workers.
     pub(crate) fn enter(&self) -> Option<WorkerGuard<'_>> {
         let workers = self.0.get_or_init(begin);
         let worker = workers.iter().min_by_key(|worker| worker.count.load(Ordering::Relaxed))?;
@@ -66,7 +67,7 @@ impl Workers {
 }
 
 impl WorkerGuard<'_> {
-    /// Does some work there; `None` where it broke off.
+    /// Runs `work` on the worker. Returns `None` if it panicked or was cancelled.
     pub(crate) async fn run<T: Send + 'static>(
         self,
         work: impl Future<Output = T> + Send + 'static,
@@ -75,12 +76,13 @@ impl WorkerGuard<'_> {
     }
 }
 
-/// As many workers as there are processors. One alone has nobody to hand anything over to.
+/// Starts one worker per processor, at most `MOST`. A single processor gets none, since a worker would gain nothing
+/// there.
 fn begin() -> Vec<Worker> {
     let processors = std::thread::available_parallelism().map_or(1, usize::from);
     let workers = if processors > 1 { processors.min(MOST) } else { 0 };
     let home = Handle::current();
-    // Where there is no thread to be had, there are fewer.
+    // If a thread cannot be started, the workers started so far are used.
     (1..=workers).map_while(|number| Worker::begin(number, home.clone()).ok()).collect()
 }
 
@@ -89,12 +91,13 @@ impl Worker {
         let ((end, ended), (tell, told)) = (oneshot::channel::<()>(), mpsc::channel());
         let serving = move || {
             worker::begin(number, home);
-            // Made and let go by its own thread: both may have to wait, which no other one here may.
+            // The worker's own thread creates and drops the runtime: both may block, which a thread of the main runtime
+            // must not do.
             let runtime = Builder::new_current_thread().enable_all().build();
             let _ =
                 tell.send(runtime.as_ref().map(|runtime| runtime.handle().clone()).map_err(io::Error::kind));
             if let Ok(runtime) = runtime {
-                // It ends when nobody is left who could say so.
+                // `ended` resolves when the sender in `Worker` is dropped.
                 let _ = runtime.block_on(ended);
                 runtime.shutdown_background();
             }
@@ -105,25 +108,26 @@ impl Worker {
     }
 }
 
-/// How long a connection stays where it is.
+/// Decides when a connection moves between the main runtime and a worker.
 #[derive(Debug)]
 pub(crate) struct Placement {
     home: bool,
-    /// Whether there is anywhere else to go.
+    /// Whether the connection can move at all: false if there are no workers.
     ends: bool,
-    /// Messages since the last look.
+    /// Messages since the last check.
     unseen: u32,
-    /// Looks in a row that found it better off elsewhere.
+    /// Consecutive checks that favoured the other runtime.
     misplaced: u32,
 }
 
 impl Placement {
-    /// On a worker.
+    /// The placement of a connection on a worker.
     pub(crate) fn on_a_lane() -> Self {
         Self { home: false, ends: true, unseen: 0, misplaced: 0 }
     }
 
-    /// Whether it should go on elsewhere, after a message; and how many others are being answered, if it matters.
+    /// Called after each message: returns whether the connection should move to the other runtime. `others` counts the
+    /// other requests in progress; it is only called when a check is due.
     pub(crate) fn ends(&mut self, others: impl FnOnce() -> u64) -> bool {
         self.unseen += 1;
         if self.unseen < BETWEEN {
@@ -148,14 +152,14 @@ mod tests {
     fn a_connection_goes_where_it_belongs_and_not_to_and_fro() {
         let mut stay = Workers::default().stay_at_home();
         assert!((0..1_000).all(|_| !stay.ends(|| CROWD - 1)));
-        // A crowd that comes and goes is none.
+        // Load that is not sustained does not move a connection.
         assert!((1..1_000).all(|turn| !stay.ends(|| if turn % 12 == 0 { 0 } else { CROWD })));
         let mut stay = Workers::default().stay_at_home();
         assert_eq!((1..).find(|_| stay.ends(|| CROWD)), Some(BETWEEN * BEFORE_LEAVING));
         let mut stay = Placement::on_a_lane();
         assert!((0..1_000).all(|_| !stay.ends(|| FEW + 1)));
         assert_eq!((1..).find(|_| stay.ends(|| FEW)), Some(BETWEEN * BEFORE_RETURNING));
-        // Where there are no workers, home is the only place.
+        // Without workers a connection always stays on the main runtime.
         let mut stay = Workers(OnceLock::from(Vec::new())).stay_at_home();
         assert!((0..1_000).all(|_| !stay.ends(|| CROWD)));
     }
@@ -182,7 +186,7 @@ mod tests {
             }
         };
         tokio::time::timeout(Duration::from_secs(30), given_up).await.unwrap();
-        // What breaks off breaks nothing else.
+        // A panic in one task does not affect the worker.
         assert_eq!(workers.enter().unwrap().run(async { panic!("as it should") }).await, None::<()>);
         assert_eq!(workers.enter().unwrap().run(thread()).await, Some(Some("worker-1".to_owned())));
     }

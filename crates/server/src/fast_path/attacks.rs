@@ -1,4 +1,4 @@
-//! Heads that two readers might understand differently: whatever the fast path takes is decided as the other way decides it.
+//! Request heads that parsers may interpret differently: the fast path must come to the same decision as hyper.
 
 use http::{HeaderMap, HeaderName, HeaderValue};
 use proptest::prelude::*;
@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use super::head::{Found, Known};
 use crate::access::{Access, Refusal};
 
-/// The headers as the other way through the server has them.
+/// The headers as hyper would read them.
 fn header_map(head: &[u8]) -> Option<HeaderMap> {
     let mut fields = [httparse::EMPTY_HEADER; 64];
     let mut request = httparse::Request::new(&mut fields);
@@ -19,7 +19,7 @@ fn header_map(head: &[u8]) -> Option<HeaderMap> {
     Some(headers)
 }
 
-/// What both ways come to, where the fast path takes the message.
+/// The decisions of the fast path and of hyper. `None` if the fast path does not accept the message.
 fn verdicts(door: &Access, message: &[u8]) -> Option<[Result<Option<String>, Refusal>; 2]> {
     let mut known = None;
     let Found::Whole(lengths) = Known::find(message, &mut known) else { return None };
@@ -82,7 +82,7 @@ proptest! {
     }
 }
 
-/// The property is not empty: what is usual is taken, and decided.
+/// The property is not vacuous: the fast path accepts ordinary heads, and both decide.
 #[test]
 fn usual_heads_are_decided_by_both_ways() {
     let [tokens, local] = doors();
@@ -98,7 +98,7 @@ fn usual_heads_are_decided_by_both_ways() {
     check(&tokens, "Host: localhost\r\n", Err(Refusal::NoToken));
 }
 
-/// Lines that end with LF alone are read by both ways, and alike.
+/// The fast path and hyper both accept lines that end with a bare LF, and read them alike.
 #[test]
 fn bare_line_feeds_mean_the_same_to_both_ways() {
     let crlf = "POST /mcp HTTP/1.1\r\nHost: localhost\r\nX: 1\r\nContent-Length: 2\r\n\r\n{}";
@@ -116,7 +116,7 @@ fn bare_line_feeds_mean_the_same_to_both_ways() {
     super::fuzzing::server_requests(format!("{}{next}", crlf.replace("\r\n", "\n")).as_bytes());
 }
 
-/// What says in two ways how long it is, or in a way that readers differ about, is never taken by the fast path.
+/// The fast path never accepts a message with contradictory or ambiguous framing (request smuggling).
 #[test]
 fn ambiguous_framing_is_never_taken() {
     let body = "{}GET /metrics HTTP/1.1\r\n\r\n";

@@ -1,4 +1,4 @@
-//! The heads and boundaries of requests on the fast path, compared to hyper's server.
+//! Differential fuzzing: heads and boundaries of requests on the fast path, compared with hyper's server.
 
 use bytes::BytesMut;
 use http::HeaderMap;
@@ -7,7 +7,7 @@ use toolhub_mcp::gateway::HeaderLookup as _;
 use super::head::{Found, Known};
 use crate::fuzzing::hyper_peer::{Message, pieces, requests};
 
-/// Headers that decisions are made by, whether hyper read them or not.
+/// Headers that decisions depend on. They are compared even if hyper did not read them.
 const ASKED_FOR: [&str; 9] = [
     "accept",
     "authorization",
@@ -20,10 +20,10 @@ const ASKED_FOR: [&str; 9] = [
     "transfer-encoding",
 ];
 
-/// What the fast path accepts, hyper reads with the same target, headers and body; and both agree on where the next request
-/// begins. What the fast path leaves to hyper is not looked at.
+/// If the fast path accepts a request, hyper reads the same target, headers and body, and both agree on the start of the
+/// next request. Requests that the fast path leaves to hyper are not compared.
 pub fn server_requests(data: &[u8]) {
-    // What comes in many small pieces is parsed anew with each.
+    // Input in many small pieces is parsed again after each piece.
     let whole = [data];
     let cut = pieces(data);
     for input in [&whole[..], &cut] {
@@ -35,14 +35,14 @@ pub fn server_requests(data: &[u8]) {
     }
 }
 
-/// How much was accepted.
+/// The number of accepted messages and bytes.
 #[derive(Debug, Default)]
 struct End {
     messages: usize,
     bytes: usize,
 }
 
-/// Reads messages as a connection on the fast path does, and compares each to what hyper read.
+/// Reads messages as a connection on the fast path does, and compares each with the one that hyper read.
 fn accepted(input: &[&[u8]], expected: &[Message]) -> End {
     let (mut read, mut known, mut coming) = (BytesMut::new(), None::<Known>, input.iter());
     let mut end = End::default();
@@ -62,7 +62,7 @@ fn accepted(input: &[&[u8]], expected: &[Message]) -> End {
         let message = read.split_to(lengths.all()).freeze();
         let shown = message.escape_ascii().to_string();
         let Some(head) = known.as_ref().map(|known| known.head(&message, lengths)) else { return end };
-        // Anything else is handed over to hyper when the endpoint is looked up.
+        // Any other path is passed to hyper when the endpoint is looked up.
         if !is_endpoint(head.path) {
             return end;
         }

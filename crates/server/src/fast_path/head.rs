@@ -1,4 +1,5 @@
-//! The head of a message as clients send it nearly always.
+//! Parses the request heads that nearly all clients send, and caches the last one of a connection. Clients repeat the
+//! same header block; a byte-identical head skips parsing and the access check.
 
 use std::mem::MaybeUninit;
 use std::ops::Range;
@@ -10,27 +11,27 @@ use toolhub_mcp::gateway::{HeaderLookup, PROTOCOL_VERSION, SESSION_ID, printable
 
 use crate::mcp;
 
-/// The headers that such a message has at most.
+/// Maximum number of headers on the fast path.
 const MOST: usize = 40;
-/// The longest head that is waited for.
+/// Maximum length of a head in bytes. The fast path waits for the rest of a head up to this length.
 const LONGEST: usize = 16 << 10;
-/// The longest head that is remembered for the next message.
+/// Maximum length of a head that is cached for the next message.
 const LONGEST_KEPT: usize = 4 << 10;
-/// The longest message that is taken the short way.
+/// Maximum length of a message body on the fast path.
 const LONGEST_BODY: usize = 64 << 10;
 
-/// What was found in the bytes that came.
+/// The result of looking for a request in the bytes read so far.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Found {
-    /// Not all of the message is here: of its head, or of what follows.
+    /// The request is incomplete.
     Part(Missing),
-    /// It is to go the long way.
+    /// The request must be handled by hyper.
     Unusual,
-    /// All of it.
+    /// The request is complete.
     Whole(Lengths),
 }
 
-/// How long a message is.
+/// The lengths of a request in bytes.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Lengths {
     head: usize,
@@ -38,68 +39,68 @@ pub(super) struct Lengths {
 }
 
 impl Lengths {
-    /// Of all of it.
+    /// The length of head and body.
     pub(super) fn all(self) -> usize {
         self.head + self.body
     }
 }
 
-/// What is still to come of a message.
+/// The incomplete part of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Missing {
-    /// The end of its head, and all that follows.
+    /// The end of the head, and the whole body.
     Head,
-    /// The end of what follows its head.
+    /// The end of the body.
     Body,
 }
 
-/// A message that is to be posted, and has come whole.
+/// A complete POST request.
 #[derive(Debug)]
 pub(crate) struct Head<'a> {
-    /// Where to.
+    /// The request target.
     pub(crate) path: &'a str,
-    /// What it says.
+    /// The message body.
     pub(crate) body: Bytes,
     known: &'a Known,
 }
 
 impl Head<'_> {
-    /// Whether it says of its message and of the answer what must be said.
+    /// Returns whether `Content-Type` and `Accept` are as the Streamable HTTP transport requires.
     pub(crate) fn fits(&self) -> bool {
         self.known.fits
     }
 
-    /// Whether the message before had the same head, and was let in.
+    /// Returns whether an earlier request with an identical head was admitted.
     pub(crate) fn was_admitted(&self) -> bool {
         self.known.admitted
     }
 }
 
-/// A head that was read.
+/// A parsed head.
 #[derive(Debug)]
 pub(super) struct Known {
     cached_head: CachedHead,
     path: Range<usize>,
     fields: Vec<Field>,
-    /// Which of them every message is asked for.
+    /// Indices of the headers that every message is checked for: `Mcp-Session-Id` and `MCP-Protocol-Version`.
     session: Option<usize>,
     revision: Option<usize>,
     fits: bool,
-    /// Whether a message that it came with was let in.
+    /// Whether a request with this head was admitted.
     admitted: bool,
 }
 
-/// Where one of its headers stands.
+/// The position of a header in the head.
 #[derive(Debug)]
 struct Field {
     name: Range<usize>,
     value: Range<usize>,
-    /// Whether the value can be read as a text.
+    /// Whether the value consists of printable ASCII.
     printable: bool,
 }
 
 impl Known {
-    /// Looks for a message at the beginning of these bytes. A head that looks like the last is not read again.
+    /// Looks for a request at the start of `bytes`. A head that is identical to the cached one is not parsed again.
     pub(super) fn find(bytes: &[u8], known: &mut Option<Self>) -> Found {
         let seen = known.as_ref().and_then(|known| known.cached_head.seen(bytes));
         match seen.map_or_else(|| Self::read(bytes, known), Ok) {
@@ -110,14 +111,14 @@ impl Known {
         }
     }
 
-    /// A message that was found to have this head.
+    /// Returns the request in `message`, which has this head.
     pub(super) fn head(&self, message: &Bytes, lengths: Lengths) -> Head<'_> {
         Head { path: self.said(&self.path), body: message.slice(lengths.head..), known: self }
     }
 
-    /// Reads the head that these bytes begin with: its length, and that of what follows.
+    /// Parses the head at the start of `bytes`. Returns its length and that of the body.
     fn read(bytes: &[u8], known: &mut Option<Self>) -> Result<(usize, usize), Found> {
-        // Told at once: nobody who wants something else should have to wait for the rest.
+        // Checked first, so that any other request is passed to hyper without waiting for the rest of its head.
         const BEGINNING: &[u8] = b"POST /mcp";
         let common = bytes.len().min(BEGINNING.len());
         if bytes[..common] != BEGINNING[..common] {
@@ -143,7 +144,7 @@ impl Known {
             value: place(header.value),
             printable: printable(header.value).is_some(),
         };
-        // What it says of its length is of this message, and no other: nobody is to ask for it.
+        // `Content-Length` differs between messages with the same cached head, so it cannot be looked up.
         let lasting = |header: &&Header<'_>| !header.name.eq_ignore_ascii_case("content-length");
         let fields = headers.iter().filter(lasting).map(field).collect();
         let path = place(path.as_bytes());
@@ -155,7 +156,7 @@ impl Known {
         Ok((length, body))
     }
 
-    /// The message that it came with was let in. One that is long is not kept for the next.
+    /// Marks the cached head as admitted. A head longer than `LONGEST_KEPT` is dropped instead.
     pub(super) fn admits(known: &mut Option<Self>) {
         match known {
             Some(long) if long.cached_head.text().len() > LONGEST_KEPT => *known = None,
@@ -176,7 +177,7 @@ impl Known {
         self.fields.get(self.place(name)?)
     }
 
-    /// What a header there says, where that is a text.
+    /// Returns the value of the header at an index if it is printable.
     fn text_at(&self, place: Option<usize>) -> Option<&str> {
         let field = self.fields.get(place?).filter(|field| field.printable)?;
         Some(self.said(&field.value))
@@ -188,11 +189,12 @@ impl Known {
     }
 }
 
-/// What is said of how long the message is that follows; `None` for one that is not of the usual kind.
+/// Returns the value of `Content-Length`. Returns `None` if the length is missing or repeated, or if a header requires
+/// hyper.
 fn length_of<'a>(fields: &[Header<'a>]) -> Option<&'a [u8]> {
     let mut length = None;
     for Header { name, value } in fields {
-        // Whoever asks from a web page is told what its browser wants to know.
+        // Requests with an `Origin` need CORS headers in the response, which only the hyper path sends.
         let other = match name.len() {
             6 => name.eq_ignore_ascii_case("origin") || name.eq_ignore_ascii_case("expect"),
             7 => name.eq_ignore_ascii_case("upgrade"),
@@ -306,7 +308,7 @@ mod tests {
         assert!(head.any("accept", &mut |value| value == b"b"));
         assert_eq!(head.value("host"), None);
     }
-    /// Messages one after another over one connection, each found as if it were the first.
+    /// Requests on one connection, each of which is found as if it were the first.
     #[test]
     fn what_came_before_changes_nothing() {
         let long = "x".repeat(LONGEST_BODY + 1);
@@ -345,14 +347,14 @@ mod tests {
         assert!(!find(&long, true) && !find(&long, true) && !find(&ann, true));
     }
 
-    /// A message that is there whole: how long it is, and its head.
+    /// Returns the lengths and the head of a complete request.
     fn whole<'a>(text: &str, known: &'a mut Option<Known>) -> Option<(usize, Head<'a>)> {
         let Found::Whole(lengths) = Known::find(text.as_bytes(), known) else { return None };
         let message = Bytes::copy_from_slice(&text.as_bytes()[..lengths.all()]);
         Some((lengths.all(), known.as_ref()?.head(&message, lengths)))
     }
 
-    /// All that is told of a message.
+    /// Everything that a head exposes.
     fn seen(text: &str, known: &mut Option<Known>) -> String {
         match (Known::find(text.as_bytes(), known), whole(text, known)) {
             (Found::Whole(_), Some((length, head))) => {

@@ -1,5 +1,5 @@
-//! The short way: messages as clients send them nearly always are answered here, without all that HTTP knows beside.
-//! Whatever is not so goes the long way, with every byte that came.
+//! The fast path: serves the `POST /mcp` requests that nearly all clients send with a minimal HTTP/1.1 implementation.
+//! Any other request is passed to hyper, together with all bytes read so far.
 
 #[cfg(test)]
 mod attacks;
@@ -37,28 +37,29 @@ use crate::workers::Placement;
 
 pub(crate) use self::head::Head;
 
-/// What is read at a time of a message that is longer than this.
+/// How many bytes are read at a time once a message is longer than this.
 const PIECE: usize = 4 << 10;
-/// The most of an incomplete message that is kept here. Most messages come in one piece.
+/// Maximum size of an incomplete message on the fast path; a longer one is passed to hyper. Most messages arrive in one
+/// piece.
 const MAX_PARTIAL_BYTES: usize = 8 << 10;
 
-/// What is said to whoever did not send all of a message in time.
+/// The response to a client that did not send a complete message in time.
 const LATE: &[u8] =
     b"HTTP/1.1 408 Request Timeout\r\ncontent-type: text/plain; charset=utf-8\r\ncontent-length: 35\r\n\
     connection: close\r\n\r\nthe message did not arrive in time\n";
 
-/// How a connection went on.
+/// The state in which the fast path leaves a connection.
 pub(crate) enum Left<S = TcpStream> {
-    /// It is over.
+    /// The connection is closed.
     Over,
-    /// It goes on the long way, with these bytes first.
+    /// hyper continues; these bytes have already been read.
     Long(S, Vec<u8>),
-    /// It goes on the short way, but not here.
+    /// The fast path continues on another runtime.
     Elsewhere(S),
 }
 
 impl<S> Left<S> {
-    /// The same, with the stream as another runtime can take it; where that cannot be made, it is over.
+    /// Converts the stream into a form that another runtime can take. If that fails, the connection is closed.
     pub(crate) fn with<T>(self, make: impl FnOnce(S) -> io::Result<T>) -> Left<T> {
         match self {
             Self::Over => Left::Over,
@@ -70,17 +71,17 @@ impl<S> Left<S> {
     }
 }
 
-/// One connection on the short way.
+/// A connection on the fast path.
 pub(crate) struct Short<'a> {
     pub(crate) shared: &'a Arc<Shared>,
     pub(crate) client: SocketAddr,
     pub(crate) standing: &'a Arc<Standing>,
-    /// Wakes the connection for the sake of the request that is being answered.
+    /// Wakes the connection task on behalf of the request in progress.
     pub(crate) waker: Waker,
 }
 
 impl Short<'_> {
-    /// Answers messages for as long as they are of the usual kind and this is the place for it.
+    /// Serves requests until one needs hyper, the connection ends, or it should move to another runtime.
     pub(crate) async fn serve(&self, mut stream: TcpStream, mut stay: Placement) -> Left {
         let (mut read, mut familiar) = (BytesMut::new(), Familiar::default());
         let mut known: Option<Known> = None;
@@ -93,7 +94,7 @@ impl Short<'_> {
                 Found::Whole(lengths) => lengths,
                 Found::Unusual => return Left::Long(stream, read.into()),
                 Found::Part(missing) => {
-                    // What waits for its end is counted there.
+                    // On the hyper path the buffered bytes count towards the body budget.
                     if missing == Missing::Body && read.len() > MAX_PARTIAL_BYTES {
                         return Left::Long(stream, read.into());
                     }
@@ -118,7 +119,7 @@ impl Short<'_> {
                 Answered::Last => return Left::Over,
                 Answered::Whole => {}
                 Answered::Telling(telling) => {
-                    // It may be told for hours, and nobody needs what was asked any more.
+                    // The stream may last for hours, and the request is no longer needed.
                     drop((head, message));
                     if !self.tell(&mut stream, telling).await {
                         return Left::Over;
@@ -132,7 +133,7 @@ impl Short<'_> {
         }
     }
 
-    /// Reads on; whether anything came.
+    /// Reads more bytes. Returns false if the connection has ended or timed out.
     async fn receive(&self, stream: &mut TcpStream, read: &mut BytesMut, missing: Missing) -> bool {
         let (nothing, short) = (read.is_empty(), read.len() < PIECE);
         if !short {
@@ -141,7 +142,7 @@ impl Short<'_> {
         let mut reading = |context: &mut Context<'_>| {
             let stream = Pin::new(&mut *stream);
             match short {
-                // Most messages come in one piece or two.
+                // Most messages arrive in one or two pieces.
                 true => {
                     let (came, piece) = with_read_buffer(|basin| poll_read_buf(stream, context, basin));
                     read.unsplit(piece);
@@ -198,7 +199,7 @@ impl Short<'_> {
         }
     }
 
-    /// Tells events as they come; whether all of them were told and another message may follow.
+    /// Writes events as they occur. Returns whether the stream ended normally and another request may follow.
     async fn tell(&self, stream: &mut TcpStream, telling: Telling) -> bool {
         let Telling { mut events, who, mut account, last, began, _answering } = telling;
         if let Some(account) = &mut account {
@@ -225,7 +226,8 @@ impl Short<'_> {
                 account.sends(event.len());
             }
             if event.len() > MAX_UNCOUNTED {
-                // A stream ends before an event that would be too much unread; its client may resume it.
+                // If the budget of unread bytes is exhausted, the stream ends before this event; the client may resume
+                // it.
                 let permit = who.as_ref().map(|who| who.take(Resource::Unread, event.len())).transpose();
                 let Ok(permit) = permit else { return false };
                 unread = permit;
@@ -237,7 +239,7 @@ impl Short<'_> {
         }
     }
 
-    /// Sends a head, and behind it what was too long to stand there already; whether that could be done.
+    /// Writes a head, and the body if it is too long to have been appended to the head. Returns whether that succeeded.
     async fn send(&self, stream: &mut TcpStream, head: &[u8], body: &Body) -> bool {
         if body.len() <= LONG {
             return self.write(stream, &mut [IoSlice::new(head)]).await;
@@ -247,7 +249,7 @@ impl Short<'_> {
         self.write(stream, &mut pieces).await
     }
 
-    /// Writes all of these pieces, for as long as the client reads; whether that could be done.
+    /// Writes all pieces, as long as the client reads. Returns whether that succeeded.
     async fn write(&self, stream: &mut TcpStream, mut left: &mut [IoSlice<'_>]) -> bool {
         IoSlice::advance_slices(&mut left, 0);
         poll_fn(|context| {
@@ -265,7 +267,7 @@ impl Short<'_> {
                     }
                     Poll::Pending => {
                         self.standing.write_blocked();
-                        // One that does not read in time is broken off.
+                        // A client that does not read in time is disconnected.
                         return match self.standing.order(context) {
                             Order::BreakOff => Poll::Ready(false),
                             Order::GoOn | Order::Finish => Poll::Pending,
@@ -278,8 +280,8 @@ impl Short<'_> {
         .await
     }
 
-    /// Goes on with something for the request where there is something to do for it; nothing comes of it where its client
-    /// is gone.
+    /// Polls `go_on` if the request was woken. Returns `Ready(None)` if the client has disconnected or the connection
+    /// must be closed.
     fn unless_gone<T>(
         &self,
         stream: &TcpStream,
@@ -294,7 +296,7 @@ impl Short<'_> {
         {
             return Poll::Ready(Some(done));
         }
-        // What comes meanwhile is the next message, and stays where it is.
+        // Bytes that arrive meanwhile belong to the next request and are not consumed.
         match stream.poll_peek(context, &mut ReadBuf::new(&mut [0])) {
             Poll::Ready(Ok(0) | Err(_)) => Poll::Ready(None),
             Poll::Ready(Ok(_)) | Poll::Pending => Poll::Pending,
@@ -302,24 +304,24 @@ impl Short<'_> {
     }
 }
 
-/// What came of a message.
+/// The result of handling a request.
 enum Answered {
-    /// It is not for the short way.
+    /// The request must be handled by hyper.
     Not,
-    /// It was answered, and the next may come.
+    /// The response was written; another request may follow.
     Whole,
-    /// It is answered with this.
+    /// The response is a stream of events.
     Telling(Telling),
-    /// Nothing follows it.
+    /// The connection ends.
     Last,
 }
 
-/// A stream of events that is to be told.
+/// A stream of events that is the response to a request.
 struct Telling {
     events: Events,
     who: Option<Principal>,
     account: Option<Box<RequestRecord>>,
-    /// Nothing follows it.
+    /// Whether the connection ends after the stream.
     last: bool,
     began: Instant,
     _answering: Answering,

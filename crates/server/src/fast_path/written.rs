@@ -1,4 +1,4 @@
-//! An answer as the bytes that go out.
+//! Serializes responses on the fast path.
 
 use std::cell::RefCell;
 use std::io::Write as _;
@@ -10,25 +10,25 @@ use jiff::fmt::rfc2822::DateTimePrinter;
 use toolhub_core::Digits;
 use toolhub_mcp::gateway::Body;
 
-/// What is longer is not copied to stand behind its head.
+/// Bodies longer than this are not copied behind the head but written separately.
 pub(super) const LONG: usize = 16 << 10;
 
 thread_local! {
-    /// The date as it is written, and when it must be written anew.
+    /// The formatted date, and the time until which it is valid.
     static DATE: RefCell<Option<(Instant, String)>> = const { RefCell::new(None) };
 }
 
-/// The head of an answer, and the answer where it is short.
+/// The head of a response.
 pub(super) struct Written<'a> {
     pub(super) status: u16,
     pub(super) session: Option<&'a str>,
-    /// Nothing follows over its connection.
+    /// Whether the connection is closed after this response.
     pub(super) last: bool,
     pub(super) now: Instant,
 }
 
 impl Written<'_> {
-    /// Writes an answer; one that is too long to be copied is left to the caller, but for its head.
+    /// Writes the head, and the body if it is at most `LONG` bytes; the caller writes a longer one.
     pub(super) fn body(&self, body: &Body, out: &mut Vec<u8>) {
         let length = body.len();
         self.beginning(out);
@@ -43,10 +43,10 @@ impl Written<'_> {
         }
     }
 
-    /// Writes the head of a stream of events.
+    /// Writes the head of an event stream.
     pub(super) fn stream(&self, out: &mut Vec<u8>) {
         self.beginning(out);
-        // Proxies would hold events back.
+        // `X-Accel-Buffering: no` keeps proxies from buffering events.
         out.extend_from_slice(
             b"content-type: text/event-stream\r\ncache-control: no-cache\r\nx-accel-buffering: no\r\n\
               transfer-encoding: chunked\r\n\r\n",
@@ -66,7 +66,7 @@ impl Written<'_> {
             }
         }
         date(self.now, out);
-        // One that is no header is none.
+        // Skips values that are not valid in a header.
         if let Some(session) =
             self.session.filter(|session| session.bytes().all(|byte| byte.is_ascii_graphic()))
         {
@@ -78,17 +78,17 @@ impl Written<'_> {
     }
 }
 
-/// One piece of a stream.
+/// Writes one chunk of a chunked body.
 pub(super) fn chunk(text: &str, out: &mut Vec<u8>) {
     let _ = write!(out, "{:x}\r\n", text.len());
     out.extend_from_slice(text.as_bytes());
     out.extend_from_slice(b"\r\n");
 }
 
-/// The end of a stream.
+/// The last chunk of a chunked body.
 pub(super) const END: &[u8] = b"0\r\n\r\n";
 
-/// When it is sent; the same for all of one second.
+/// Writes the `Date` header, whose value is formatted once per second.
 fn date(now: Instant, out: &mut Vec<u8>) {
     DATE.with_borrow_mut(|kept| {
         let text = match kept {

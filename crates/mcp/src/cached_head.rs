@@ -1,11 +1,11 @@
-//! A head of HTTP/1.1 that came before. Whoever sends one message after another says the same in each of their heads, but
-//! for how long the message is; such a head is known again by its looks, and need not be read.
+//! Caches the last parsed HTTP/1.1 head of a connection. Peers repeat the same header block except for `Content-Length`; a head
+//! that is otherwise byte-identical skips parsing.
 
 use std::ops::Range;
 
 use bytestring::ByteString;
 
-/// A head as it came, and where in it stands how long its message is.
+/// A head, and the position of its `Content-Length` value.
 #[derive(Debug, Clone)]
 pub struct CachedHead {
     head: ByteString,
@@ -13,8 +13,8 @@ pub struct CachedHead {
 }
 
 impl CachedHead {
-    /// Of a whole head, the line that ends it included, and of the part of it that says how long the message is; and how
-    /// long that is. `None` where that is no such part, and for what is no text.
+    /// Creates it from a complete head, including the empty line, and the `Content-Length` value as a subslice of the head.
+    /// Also returns the body length. Returns `None` if `said` is not a number within the head, or if the head is not UTF-8.
     pub fn of(head: &[u8], said: &[u8]) -> Option<(Self, usize)> {
         let start = said.as_ptr().addr().checked_sub(head.as_ptr().addr())?;
         let place = start..start + said.len();
@@ -23,12 +23,12 @@ impl CachedHead {
         Some((Self { head, length: place }, length))
     }
 
-    /// The head as it came then.
+    /// The cached head.
     pub fn text(&self) -> &ByteString {
         &self.head
     }
 
-    /// How long the head is that these bytes begin with, and how long its message, where it is the same but for that.
+    /// If `bytes` start with the cached head, apart from the value of `Content-Length`: the length of the head and of the body.
     #[inline]
     pub fn seen(&self, bytes: &[u8]) -> Option<(usize, usize)> {
         let (before, rest) = self.head.as_bytes().split_at(self.length.start);
@@ -41,7 +41,7 @@ impl CachedHead {
     }
 }
 
-/// Digits and nothing else, and few of them.
+/// Parses 1 to 9 ASCII digits.
 fn number(digits: &[u8]) -> Option<usize> {
     let fit = (1..=9).contains(&digits.len()) && digits.iter().all(u8::is_ascii_digit);
     fit.then(|| digits.iter().fold(0, |all, digit| all * 10 + usize::from(digit - b'0')))

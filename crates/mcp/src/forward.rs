@@ -1,4 +1,4 @@
-//! Requests that are handed on to a server as they came: whatever is not a call of a tool.
+//! Forwards requests other than tool calls to a server unchanged.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,23 +13,23 @@ use crate::request_origin::RequestOrigin;
 use crate::supervisor::{Purpose, Server};
 use crate::transport::{Listener, Repeat};
 
-/// A request that is handed on.
+/// A request to be forwarded.
 #[derive(Debug, Clone)]
 pub struct ForwardedRequest {
     /// The method.
     pub method: String,
     /// The params, without `_meta`.
     pub params: RawObject,
-    /// What it is about, as a modern server wants it in a header: a resource's uri, a prompt's name.
+    /// The value of the `Mcp-Name` header for modern servers: the URI of a resource, the name of a prompt.
     pub name: Option<String>,
-    /// Who wants it.
+    /// The client that sent it.
     pub caller: Option<CallerLink>,
-    /// How long it may take.
+    /// The timeout.
     pub patience: Duration,
 }
 
 impl Server {
-    /// Hands a request on, connecting if need be, and gives the result as it was sent.
+    /// Forwards a request, connecting if necessary, and returns the raw result.
     pub async fn pass(self: &Arc<Self>, passage: ForwardedRequest) -> Result<RawJson, McpError> {
         let server = self.instance(passage.caller.as_ref())?;
         let _in_use = server.hold(Purpose::Work);
@@ -38,7 +38,7 @@ impl Server {
         let mut result = pass_over(&connection, &passage).await;
         if let Err(McpError::SessionExpired { effect }) = &result {
             server.forget(&connection);
-            // What may change something is sent again only if it was certainly not processed.
+            // A request that may have side effects is repeated only if the server certainly did not process it.
             if *effect == Effect::None || repeat_of(&passage.method) == Repeat::Safe {
                 connection = server.connection().await?;
                 result = pass_over(&connection, &passage).await;
@@ -53,18 +53,17 @@ impl Server {
         result
     }
 
-    /// What it says it can do, where it is connected.
+    /// The server's capabilities, if it is connected.
     pub fn capabilities(&self) -> Option<RawObject> {
         self.lock_status().open().map(|connection| connection.greeting.capabilities.clone())
     }
 
-    /// How it wants to be used, where it is connected and says so.
+    /// The server's instructions, if it is connected and has sent some.
     pub fn instructions(&self) -> Option<String> {
         self.lock_status().open().and_then(|connection| connection.greeting.instructions.clone())
     }
 
-    /// Asks to be told when a resource changes, or no longer. A modern server is told with the stream that it
-    /// already speaks on.
+    /// Subscribes to a resource or unsubscribes. For a modern server, this changes the filter of the open subscription stream.
     pub async fn watch_resource(self: &Arc<Self>, uri: &str, wanted: bool) -> Result<(), McpError> {
         let _in_use = self.hold(Purpose::Work);
         let connection = self.connection().await?;
@@ -86,7 +85,7 @@ impl Server {
     }
 }
 
-/// Methods that only read. Any other is sent once, unless the server refused it before processing.
+/// Read-only methods. Any other is sent once, unless the server refused it before processing.
 const READS: [&str; 7] = [
     "resources/read",
     "resources/subscribe",
@@ -101,7 +100,7 @@ fn repeat_of(method: &str) -> Repeat {
     if READS.contains(&method) { Repeat::Safe } else { Repeat::IfUnprocessed }
 }
 
-/// Tells whoever asked how it gets on.
+/// Forwards progress notifications to the caller.
 struct Back(CallerLink);
 
 impl Listener for Back {

@@ -1,4 +1,4 @@
-//! Meeting a server: finding out which era it speaks, and opening a connection in it.
+//! Connects to a server: detects its protocol era and opens a connection.
 
 use std::future::Future;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -22,41 +22,41 @@ use crate::transport::sse::Sse;
 use crate::transport::stdio::Stdio;
 use crate::transport::{Inbox, OutgoingRequest, Repeat, StderrRing, Transport};
 
-/// How long the probe alone is waited for before a `ping` follows it.
+/// How long to wait for the probe before a `ping` is sent too.
 const PROBE_ALONE: Duration = Duration::from_secs(1);
-/// How long after the answer to a later request the answer to the probe may still come.
+/// How long to wait for the answer to the probe after a later request has been answered.
 const STRAGGLING: Duration = Duration::from_millis(500);
 
-/// Whom to meet, and what is known of them.
+/// The parameters of a connection attempt.
 pub(crate) struct Connector<'a> {
     pub(crate) spec: &'a ServerSpec,
-    /// Opens links to hubs that run already.
+    /// Dials hubs that are already running.
     pub(crate) relay: Option<&'a dyn Dialer>,
-    /// What it spoke last time.
+    /// The era detected last time.
     pub(crate) known: Option<Era>,
     pub(crate) server_requests: Arc<ServerRequests>,
-    /// Has the tokens that an HTTP server may want.
+    /// Provides access tokens for HTTP servers.
     pub(crate) authorizer: Option<Arc<dyn Authorizer>>,
     pub(crate) tasks: &'a TaskTracker,
-    /// Where the last words of a child can be read while it is being met.
+    /// Set to the stderr buffer of the child during the handshake.
     pub(crate) stderr: &'a Mutex<StderrRing>,
-    /// Whether to listen to what the server says unasked.
+    /// Whether to keep a stream open for unsolicited messages of the server.
     pub(crate) listen: bool,
-    /// How long connecting may take.
+    /// The connect timeout.
     pub(crate) patience: Duration,
 }
 
-/// What the modern probe tells.
+/// The result of the modern probe.
 enum Probe {
     Modern(Greeting),
-    /// It answered, and not as a modern server does.
+    /// It answered, but not as a modern server.
     Legacy,
-    /// It did not answer, or ended.
+    /// It did not answer, or exited.
     Silent(McpError),
 }
 
 impl Connector<'_> {
-    /// Connects. The caller sets the deadline.
+    /// Connects. The caller applies the timeout.
     pub(crate) async fn open(&self) -> Result<Connection, McpError> {
         if let Some(connection) = self.open_relayed().await? {
             return Ok(connection);
@@ -69,8 +69,8 @@ impl Connector<'_> {
         opened.map_err(|error| self.blame_the_setting(error))
     }
 
-    /// Uses the connection of a hub that runs already, if it would connect in the same way; `None` if there is none. A server
-    /// that may not be started here is not used there either.
+    /// Uses the connection of a hub that is already running and has the same launch configuration; `None` if there is none. A
+    /// server that may not be started here is not used through another hub either.
     async fn open_relayed(&self) -> Result<Option<Connection>, McpError> {
         let Some(dialer) = self.relay else { return Ok(None) };
         let Ok(identity) = self.spec.launch_identity() else { return Ok(None) };
@@ -101,7 +101,7 @@ impl Connector<'_> {
         Ok(None)
     }
 
-    /// Who is met in one era only, and answers as if they knew nothing of it, may well be of the other one.
+    /// If `era` is configured and the server answers with a protocol error, the setting may be wrong: names it in the error.
     fn blame_the_setting(&self, error: McpError) -> McpError {
         let odd = matches!(
             error,
@@ -127,7 +127,7 @@ impl Connector<'_> {
         Connection::new(channel, greeting, stderr, Arc::clone(&self.server_requests))
     }
 
-    /// Greets a server as a modern one. Who refuses our version and offers it in the same breath is asked once more.
+    /// Sends `server/discover`. If the server rejects our version but lists it as supported, sends it once more.
     async fn discover(&self, channel: &Channel) -> Result<Greeting, McpError> {
         let found = discover(channel, &self.server_requests).await;
         match &found {
@@ -140,8 +140,8 @@ impl Connector<'_> {
         }
     }
 
-    /// Asks whether the server is modern. An error that only a modern server gives is its last word, unless it
-    /// offers a legacy version with it.
+    /// Probes whether the server is modern. An error code that only modern servers use is final, unless the error lists a
+    /// legacy version.
     async fn probe(&self, channel: &Channel) -> Result<Probe, McpError> {
         match self.discover(channel).await {
             Ok(greeting) => Ok(Probe::Modern(greeting)),
@@ -158,7 +158,7 @@ impl Connector<'_> {
             Err(error @ (McpError::Lost { .. } | McpError::Connect { .. } | McpError::TimedOut(_))) => {
                 Ok(Probe::Silent(error))
             }
-            // Whoever is not let in as a stranger will not be let in by the other door.
+            // Authentication errors and overload apply to the legacy handshake as well.
             Err(
                 error @ (McpError::Http { status: 401 | 403 | 429 | 503, .. } | McpError::LoginNeeded { .. }),
             ) => Err(error),
@@ -166,8 +166,8 @@ impl Connector<'_> {
         }
     }
 
-    /// stdio (2026-07-28, transports/stdio: backward compatibility): probe, and fall back to `initialize`. Where
-    /// the probe got no answer the child is started anew, since some end on what they do not know.
+    /// stdio (2026-07-28, transports/stdio: backward compatibility): sends the probe, then falls back to `initialize`. If the
+    /// child exits without an answer, it is started again, since some servers exit on unknown methods.
     async fn open_stdio(&self, spec: &StdioSpec) -> Result<Connection, McpError> {
         if let Some(era) = self.spec.era {
             let (channel, stderr) = self.start(spec)?;
@@ -186,7 +186,7 @@ impl Connector<'_> {
         let (channel, stderr) = self.start(spec)?;
         match self.initialize_or_discover(&channel).await {
             Ok(greeting) => Ok(self.greeted(channel, greeting, stderr)),
-            // Slow to start and modern, or no longer as old as it was: ask once more, with all the time left.
+            // The server is modern but slow to start, or has been updated: probes once more, with the remaining time.
             Err(McpError::Rpc { .. }) => {
                 let (channel, stderr) = self.start(spec)?;
                 let greeting = discover(&channel, &self.server_requests).await?;
@@ -196,14 +196,14 @@ impl Connector<'_> {
         }
     }
 
-    /// Greets a child of an unknown era: with the probe, and a `ping` behind it after a moment. Some legacy servers never
-    /// answer what they do not know; but every server answers a ping, if only with an error, also before it is greeted. So
-    /// one that answers the ping and not the probe is probably legacy, and one that answers neither is still starting, for
-    /// half of the time that connecting may take. After either, `initialize` follows, and the first of both to be answered
-    /// counts: a process that lives is not started again, since first runs of `npx` and `uvx` take their time. The ping says
-    /// that it is of the modern era: servers of both eras would take one that does not for a legacy client's.
+    /// Handshake with a child of unknown era: sends the probe and, after `PROBE_ALONE`, a `ping`. Some legacy servers never
+    /// answer unknown methods, but every server answers a ping, at least with an error, also before initialization. A server
+    /// that answers only the ping is probably legacy; one that answers neither counts as still starting, for half of the
+    /// connect timeout. In both cases `initialize` follows, and the first answer counts. A running process is not restarted,
+    /// since first runs of `npx` and `uvx` are slow. The ping carries modern `_meta`: servers of both eras would take one
+    /// without it for that of a legacy client.
     ///
-    /// `None` if the child ended: it has to be started again.
+    /// Returns `None` if the child exited and has to be started again.
     async fn greet_child(&self, channel: &Channel) -> Result<Option<Greeting>, McpError> {
         let probe = self.probe(channel);
         let ping = async {
@@ -235,15 +235,15 @@ impl Connector<'_> {
         }
     }
 
-    /// Sends `initialize` while the probe is still unanswered. A late answer to the probe counts as one in time does. An era
-    /// that is doubtful is determined anew at the next start.
+    /// Sends `initialize` while the probe is unanswered. A late answer to the probe still counts. A doubtful era is detected
+    /// again at the next start.
     async fn initialize_beside(
         &self,
         mut probe: impl Future<Output = Result<Probe, McpError>> + Unpin,
         channel: &Channel,
         doubtful: bool,
     ) -> Result<Greeting, McpError> {
-        // `initialized` is sent once it is certain that no modern answer came first.
+        // `notifications/initialized` is sent only when no modern answer came first.
         let hello = hello(channel, &self.server_requests);
         tokio::pin!(hello);
         let answered = tokio::select! {
@@ -264,7 +264,7 @@ impl Connector<'_> {
         }
     }
 
-    /// Greets a server as a legacy one; one that refuses and names a modern version is greeted as a modern one.
+    /// Sends `initialize`, and `server/discover` if the server rejects it and lists a modern version.
     async fn initialize_or_discover(&self, channel: &Channel) -> Result<Greeting, McpError> {
         match self.initialize(channel).await {
             Ok(greeting) => Ok(greeting),
@@ -272,7 +272,7 @@ impl Connector<'_> {
         }
     }
 
-    /// Greets a server as a modern one that refused `initialize`, if it names a modern version with the refusal.
+    /// Sends `server/discover` if the error to `initialize` lists a modern version, otherwise returns that error.
     async fn discover_instead(&self, channel: &Channel, refusal: McpError) -> Result<Greeting, McpError> {
         match &refusal {
             McpError::Rpc { data, .. } if offered(data.as_ref(), &MODERN).is_some() => {
@@ -283,7 +283,7 @@ impl Connector<'_> {
     }
 
     fn start(&self, spec: &StdioSpec) -> Result<(Channel, StderrRing), McpError> {
-        // Each start is checked: the files may have changed since the last one.
+        // Checked at every start: the files may have changed.
         let stdio = Stdio::start(&spec.permitted(&self.spec.consent)?, self.inbox(), self.tasks)?;
         let stderr = stdio.stderr.clone();
         *self.stderr.lock().unwrap_or_else(PoisonError::into_inner) = stderr.clone();
@@ -296,8 +296,8 @@ impl Connector<'_> {
         Ok(greeting)
     }
 
-    /// HTTP (2026-07-28, transports/streamable-http: backward compatibility): modern, then `initialize`, then the
-    /// old transport.
+    /// HTTP (2026-07-28, transports/streamable-http: backward compatibility): tries the modern protocol, then `initialize`,
+    /// then HTTP+SSE.
     async fn open_http(&self, spec: &Permitted<HttpSpec>) -> Result<Connection, McpError> {
         let http = Arc::new(Http::new(spec, self.authorizer.clone(), self.inbox(), self.tasks)?);
         let channel = Channel::new(Box::new(SharedHttp(Arc::clone(&http))), &self.server_requests);
@@ -331,7 +331,7 @@ impl Connector<'_> {
                 Ok(self.greeted(channel, greeting, StderrRing::default()))
             }
             McpError::Http { status: 400 | 404 | 405, .. } => {
-                // Its own words are the better ones where the old transport is not there either.
+                // If HTTP+SSE fails too, the first error is the more useful one.
                 self.open_sse(spec).await.map_err(|error| match error {
                     McpError::LoginNeeded { .. } => error,
                     _ => refused,
@@ -354,7 +354,7 @@ impl Connector<'_> {
         Ok(greeting)
     }
 
-    /// The old HTTP+SSE (2024-11-05), which only legacy servers speak.
+    /// Opens the HTTP+SSE transport (2024-11-05), which only legacy servers offer.
     async fn open_sse(&self, spec: &Permitted<HttpSpec>) -> Result<Connection, McpError> {
         if self.spec.era == Some(Era::Modern) {
             return Err(McpError::hopeless(Text::new(
@@ -363,7 +363,7 @@ impl Connector<'_> {
             )));
         }
         let sse = Sse::open(spec, self.authorizer.clone(), self.inbox(), self.tasks).await?;
-        // Its stream is the session.
+        // The SSE stream is the session.
         self.server_requests.in_flight.join_session();
         let channel = Channel::new(Box::new(sse), &self.server_requests);
         let greeting = self.initialize(&channel).await?;
@@ -371,7 +371,7 @@ impl Connector<'_> {
     }
 }
 
-/// The handshake needs the transport beside the channel that owns it, to tell it the version.
+/// Shares the transport between the channel that owns it and the handshake, which sets the protocol version.
 struct SharedHttp(Arc<Http>);
 
 impl Drop for SharedHttp {

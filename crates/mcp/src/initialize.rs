@@ -1,4 +1,4 @@
-//! The first words with a server: `server/discover` for the modern, `initialize` for the legacy.
+//! Opens the protocol: `server/discover` for modern servers, `initialize` for legacy ones.
 
 use serde::Deserialize;
 use toolhub_core::{RawJson, RawObject};
@@ -42,13 +42,13 @@ impl PeerInfo {
     }
 }
 
-/// What a modern request says of itself before the server is known.
+/// The `_meta` of a modern request before the server's version is known.
 pub(crate) fn modern_meta(server_requests: &ServerRequests) -> Meta<'static> {
     let modern = Modern { version: MODERN[0], can: server_requests.capabilities(), hears: None };
     Meta { modern: Some(modern), ..Meta::default() }
 }
 
-/// Asks a modern server what it is (2026-07-28, server/discover).
+/// Sends `server/discover` (2026-07-28, server/discover).
 pub(crate) async fn discover(
     channel: &Channel,
     server_requests: &ServerRequests,
@@ -81,8 +81,8 @@ struct Initialized {
     instructions: Option<String>,
 }
 
-/// Greets a legacy server (2025-11-25, basic/lifecycle). One that refuses our version and names another that we
-/// speak, instead of answering with it, is greeted once more in that one.
+/// Sends `initialize` to a legacy server (2025-11-25, basic/lifecycle). If the server rejects the version with an error that
+/// lists another supported one, sends it once more with that version.
 pub(crate) async fn hello(channel: &Channel, server_requests: &ServerRequests) -> Result<Greeting, McpError> {
     let greeted = hello_in(LEGACY[0], channel, server_requests).await;
     let Err(McpError::Rpc { data, .. }) = &greeted else { return greeted };
@@ -92,8 +92,8 @@ pub(crate) async fn hello(channel: &Channel, server_requests: &ServerRequests) -
     }
 }
 
-/// Never offers a modern version: servers that echo what they are offered would end in a state that neither side
-/// means.
+/// Never offers a modern version: a server that echoes the offered version would end in a state that neither specification
+/// defines.
 async fn hello_in(
     version: &str,
     channel: &Channel,
@@ -120,14 +120,13 @@ async fn hello_in(
     Ok(Greeting { era, doubtful: false, version, peer, capabilities, instructions })
 }
 
-/// The first of these versions that a server's refusal offers.
+/// The first of `versions` that the server lists in its error.
 pub(crate) fn offered(data: Option<&RawJson>, versions: &[&'static str]) -> Option<&'static str> {
     let theirs = supported(data);
     versions.iter().copied().find(|version| theirs.iter().any(|own| own == version))
 }
 
-/// The versions that a server names in a refusal (2026-07-28, basic/versioning; 2025-11-25, basic/lifecycle: error
-/// handling).
+/// The versions that a server lists in its error (2026-07-28, basic/versioning; 2025-11-25, basic/lifecycle: error handling).
 pub(crate) fn supported(data: Option<&RawJson>) -> Vec<String> {
     #[derive(Deserialize)]
     struct Refused {

@@ -1,4 +1,5 @@
-//! The only crate that knows MCP: our own wire layer with raw payloads, so that what is not understood is kept.
+//! MCP client and gateway of toolhub. The wire layer is implemented here and keeps payloads as raw JSON, so that unknown
+//! members are preserved.
 
 mod breaker;
 mod cached_head;
@@ -47,7 +48,7 @@ pub use singleflight::Listed;
 pub use supervisor::{Server, ServerContext};
 pub use transport::{ProcessSandbox, SandboxedProcess, last_lines};
 
-/// Ends the children that a hub left which was killed, where the system tells whose they were. Blocks.
+/// Kills child processes left behind by a killed hub, on systems that allow identifying them (Linux). Blocks.
 pub fn sweep_left_behind() {
     #[cfg(target_os = "linux")]
     transport::sweep::now();

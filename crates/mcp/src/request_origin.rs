@@ -1,9 +1,11 @@
-//! Which caller a message of a server concerns. Only where that is certain does a caller get it.
+//! Attributes messages of a server to the caller that caused them. A caller receives a message only if the attribution is
+//! certain.
 //!
-//! It is certain if the message came on the response stream of one request. On a stream that carries everything (stdio,
-//! HTTP+SSE, the GET stream of a session) nothing in a message names the request that caused it, and a server may go on
-//! working for a request that was answered or cancelled long ago. So there it is certain only as long as one principal
-//! alone has used the connection (over HTTP without a session: the server); among the sessions of one principal, only if no other session's work can be the cause.
+//! It is certain if the message arrived on the response stream of one request. On a shared stream (stdio, HTTP+SSE, the GET
+//! stream of a session) a message does not name the request that caused it, and a server may still work for a request that was
+//! answered or cancelled earlier. There the attribution is certain only while a single principal has used the connection (over
+//! HTTP without a session: the server); among the sessions of one principal, only if no other session's request can be the
+//! cause.
 
 use std::ops::Deref;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -17,17 +19,17 @@ use toolhub_core::{CallContext, CallerLink, EventKind, RawJson, Source, TraceCon
 
 use crate::transport::Listener;
 
-/// Somebody who wants something of a server and can be asked back. Whoever knows of them knows the same one.
+/// The client behind a request, which can receive requests and notifications of the server. Clones share one state.
 #[derive(Debug, Clone)]
 pub(crate) struct RequestOrigin(Arc<RequestState>);
 
-/// What is known of them.
+/// The shared state of a `RequestOrigin`.
 #[derive(Debug)]
 pub(crate) struct RequestState {
     pub(crate) link: CallerLink,
-    /// The call it is for, whose deadline waits while a question is open.
+    /// The tool call. Its deadline is paused while a request to the client is open.
     call: Option<Arc<ProgressForwarder>>,
-    /// What the server is told of the trace that the request is part of.
+    /// The trace context that is sent to the server.
     pub(crate) trace: Option<TraceContext>,
 }
 
@@ -40,13 +42,13 @@ impl Deref for RequestOrigin {
 }
 
 impl RequestOrigin {
-    /// Somebody who wants something that is no call.
+    /// The origin of a request that is not a tool call.
     pub(crate) fn new(link: CallerLink) -> Self {
         let trace = link.trace().cloned();
         Self(Arc::new(RequestState { link, call: None, trace }))
     }
 
-    /// Whoever made a call, for an attempt at a source, which is a span of its own where traces are made.
+    /// The origin of an attempt of a tool call at a source. If tracing is on, the attempt is a span of its own.
     pub(crate) fn calling(
         link: CallerLink,
         call: &Arc<ProgressForwarder>,
@@ -59,7 +61,7 @@ impl RequestOrigin {
         Self(Arc::new(RequestState { link, call: Some(Arc::clone(call)), trace }))
     }
 
-    /// The session that it belongs to. Modern requests belong to none, and count as one.
+    /// The session of the request. Modern requests have no session and share the number 0.
     fn session(&self) -> u64 {
         if self.link.takes_questions_as_results() { 0 } else { self.link.client() }
     }
@@ -93,11 +95,11 @@ struct Progress {
     message: Option<String>,
 }
 
-/// Hears of one call for its caller and for whoever follows it.
+/// Forwards the progress of one call to its caller and to the call's event stream.
 #[derive(Debug)]
 pub(crate) struct ProgressForwarder {
     context: CallContext,
-    /// That it leaves is said once, however many requests it takes.
+    /// Set on the first send: it is reported once, even if the call takes several requests.
     left: AtomicBool,
 }
 
@@ -124,34 +126,35 @@ impl Listener for ProgressForwarder {
     }
 }
 
-/// How long a request of another session of the same principal may still be the cause of a message, if it was cancelled or
-/// timed out. One that was answered is taken for done: clients begin a session after another and use it at once, and
-/// whatever it is, it stays with the same principal.
+/// How long a cancelled or timed-out request of another session of the same principal may still cause messages. An answered
+/// request counts as finished: clients open a new session and use it at once, and a message that is attributed wrongly stays
+/// with the same principal.
 const UNANSWERED_LINGER: Duration = Duration::from_secs(60);
 
-/// The requests of callers that are under way at one connection, and who has used it so far.
+/// The requests of callers in flight over one connection, and the principals that have used it.
 #[derive(Debug, Default)]
 pub(crate) struct InFlightRequests {
-    /// By the number of the request. Most are the newest when they go, and there are hardly ever many.
+    /// By request id. Requests mostly end soon after they are added, and the list is short.
     in_flight: PerWorker<Here>,
-    /// Who has used the connection.
+    /// The users of the connection.
     users: Users,
-    /// Who has used the server, over any connection. It decides where the server does not tell our connections apart.
+    /// The users of the server over any connection. Used if the server cannot distinguish our connections.
     of_server: Option<Arc<Users>>,
-    /// Whether what comes over the connection belongs to a session that no other connection has.
+    /// Whether messages on this connection belong to an MCP session that no other connection shares.
     in_session: AtomicBool,
-    /// The session that used it last.
+    /// The session that used the connection last.
     session: AtomicU64,
-    /// Until when that session's work, and that of any other one, may be the cause of a message, in ms since the start.
+    /// Until when requests of that session (`session_until`) or of any other (`others_until`) may cause messages, in ms since
+    /// the start.
     session_until: AtomicU64,
     others_until: AtomicU64,
 }
 
-/// Who has used a connection, or a server.
+/// The users of a connection or of a server.
 #[derive(Debug, Default)]
 pub(crate) struct Users {
     first: OnceLock<User>,
-    /// Whether another one has used it since. It stays so: what was begun for the first may still speak.
+    /// Whether a second user has used it. Never reset: work started for the first user may still cause messages.
     shared: AtomicBool,
 }
 
@@ -176,14 +179,14 @@ impl Users {
     }
 }
 
-/// Whose calls use a connection.
+/// A user of a connection.
 #[derive(Debug, PartialEq, Eq)]
 enum User {
-    /// The owner of the hub: calls that no client made.
+    /// The owner of the hub: calls without a client.
     Owner,
     /// A client of the gateway, by its principal.
     Principal(Box<str>),
-    /// A client without one, by its number.
+    /// A client without a principal, by its number.
     Client(u64),
 }
 
@@ -202,21 +205,21 @@ impl User {
     }
 }
 
-/// Those of one worker.
+/// The requests in flight of one worker.
 type Here = Mutex<Vec<(u64, RequestOrigin)>>;
 
 impl InFlightRequests {
-    /// Nobody yet, over HTTP to a server that these have used.
+    /// An empty list for an HTTP connection to a server with these users.
     pub(crate) fn over_http(of_server: Arc<Users>) -> Self {
         Self { of_server: Some(of_server), ..Self::default() }
     }
 
-    /// The server gave the connection a session of its own.
+    /// Records that the server has assigned a session to the connection.
     pub(crate) fn join_session(&self) {
         self.in_session.store(true, Ordering::Release);
     }
 
-    /// Notes a request, until what is given back is dropped.
+    /// Adds a request until the returned guard is dropped.
     pub(crate) fn enter(&self, request: u64, origin: RequestOrigin) -> Known<'_> {
         self.users.add(&origin);
         if let Some(server) = &self.of_server {
@@ -231,7 +234,7 @@ impl InFlightRequests {
         Known { in_flight: self, here, request, session, answered: false }
     }
 
-    /// Notes a call that no client made.
+    /// Records a call without a client.
     pub(crate) fn enter_owner(&self) {
         self.users.add_owner();
         if let Some(server) = &self.of_server {
@@ -239,9 +242,8 @@ impl InFlightRequests {
         }
     }
 
-    /// Whether several have used what a message on a stream that carries everything may come from. A server over HTTP that
-    /// gave us no session sees no difference between our connections, so all who ever used it count, with
-    /// `instances = "caller"` too.
+    /// Whether several users may have caused a message on a shared stream. A server over HTTP without a session cannot
+    /// distinguish our connections, so that all users of the server count, also with `instances = "caller"`.
     fn are_several(&self) -> bool {
         match &self.of_server {
             Some(server) if !self.in_session.load(Ordering::Acquire) => server.are_several(),
@@ -255,22 +257,22 @@ impl InFlightRequests {
         self.users.are_several() || self.users.first.get().is_some_and(of_client)
     }
 
-    /// Another session uses the connection from now on.
+    /// Makes `session` the current session of the connection.
     fn switch(&self, session: u64) {
         self.session.store(session, Ordering::Relaxed);
         let until = self.session_until.swap(0, Ordering::Relaxed);
         self.others_until.fetch_max(until, Ordering::Relaxed);
     }
 
-    /// Whom a message concerns, where that is certain. `via` is the request on whose stream it came.
+    /// Returns the origin of a message if it is certain. `via` is the request on whose response stream the message arrived.
     pub(crate) fn behind(&self, via: Option<u64>) -> Option<RequestOrigin> {
         if let Some(via) = via {
             let find = |here: &Here| lock(here).iter().find(|(request, _)| *request == via).cloned();
             return self.in_flight.all().find_map(find).map(|(_, origin)| origin);
         }
-        // Nobody comes or goes meanwhile. Whoever wants all of these locks takes them in the same order.
+        // Blocks `enter` and `drop` on all workers. All code that takes several of these locks takes them in this order.
         let all: Vec<_> = self.in_flight.all().map(lock).collect();
-        // Looked at with the locks held: whoever entered is seen in one place or the other.
+        // Checked with the locks held: a concurrent `enter` is visible in the users or in the list.
         if self.are_several() || self.others_until.load(Ordering::Relaxed) > now() {
             return None;
         }
@@ -280,7 +282,7 @@ impl InFlightRequests {
     }
 }
 
-/// Milliseconds since the first look at the clock, and one more: 0 is before all of them.
+/// Milliseconds since the first call, plus one, so that 0 lies before all values.
 fn now() -> u64 {
     static START: LazyLock<Instant> = LazyLock::new(Instant::now);
     u64::try_from(START.elapsed().as_millis()).unwrap_or(u64::MAX).saturating_add(1)
@@ -290,20 +292,20 @@ fn lock(here: &Here) -> MutexGuard<'_, Vec<(u64, RequestOrigin)>> {
     here.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A request that is noted.
+/// Guard of a request in the list.
 pub(crate) struct Known<'a> {
     in_flight: &'a InFlightRequests,
-    /// Where it is, wherever it ends.
+    /// The list that holds it, also if it ends on another worker.
     here: &'a Here,
     request: u64,
     session: u64,
-    /// Whether the server has answered it. One that was cancelled or timed out may still be running there.
+    /// Whether the server has answered. A cancelled or timed-out request may still be running on the server.
     pub(crate) answered: bool,
 }
 
 impl Known<'_> {
-    /// Notes until when its session may still be the cause of what the server says. Between principals that does not
-    /// matter: a connection that two of them used is of no use for such messages in any case.
+    /// Records until when this session may still cause messages. Only relevant within one principal: shared streams used by two
+    /// principals are never attributed.
     fn linger(&self) {
         let until = now() + u64::try_from(UNANSWERED_LINGER.as_millis()).unwrap_or(u64::MAX);
         let latest = self.in_flight.session.load(Ordering::Relaxed) == self.session;
@@ -314,7 +316,7 @@ impl Known<'_> {
 
 impl Drop for Known<'_> {
     fn drop(&mut self) {
-        // Modern requests belong to no session, so there is no other one's work among them.
+        // Modern requests have no session, so that there is no other session's work to exclude.
         if !self.answered && self.session != 0 && !self.in_flight.users.are_several() {
             self.linger();
         }

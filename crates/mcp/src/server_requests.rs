@@ -1,4 +1,5 @@
-//! What a server asks or tells of its own accord: questions go to the hub's handler, news to whoever follows it.
+//! Requests and notifications that a server sends: requests go to the originating client or to the handler of the hub,
+//! notifications to the client or to subscribers.
 
 use std::sync::Arc;
 
@@ -12,31 +13,31 @@ use crate::handler::{ClientHandler, HandlerAnswer};
 use crate::request_origin::{InFlightRequests, RequestOrigin};
 use crate::transport::Inbox;
 
-/// Stands between one server and the hub.
+/// Handles the requests and notifications of one server.
 pub(crate) struct ServerRequests {
     pub(crate) server: ServerId,
     pub(crate) events: Arc<dyn EventSink>,
     pub(crate) handler: Arc<dyn ClientHandler>,
-    /// Counts how often the server said that what it offers has changed.
+    /// Number of `list_changed` notifications received.
     pub(crate) changes: watch::Sender<u64>,
-    /// Whose requests are under way.
+    /// The requests in flight, by origin.
     pub(crate) in_flight: Arc<InFlightRequests>,
     pub(crate) roots: Roots,
 }
 
-/// Which roots a server is told of. A server keeps them for whoever calls it next, so those of a client are for a server
-/// that belongs to this client alone.
+/// The answer to `roots/list`. A server keeps roots across callers, so that the roots of a client are given only to a server
+/// that serves this client alone.
 #[derive(Debug)]
 pub(crate) enum Roots {
-    /// These addresses, which the owner configured.
+    /// These URIs, from the configuration.
     OfOwner(Vec<String>),
-    /// Those of the client whose request is under way.
+    /// The roots of the client whose request is in flight.
     OfClient,
-    /// None: several clients share the server.
+    /// No roots: several clients share the server.
     None,
 }
 
-/// One question inside a multi-round result.
+/// One entry of `inputRequests` in an `input_required` result.
 #[derive(Deserialize)]
 struct InputRequest {
     method: String,
@@ -49,7 +50,7 @@ impl ServerRequests {
         self.handler.capabilities()
     }
 
-    /// Answers every question of a multi-round result.
+    /// Answers every input request of an `input_required` result.
     pub(crate) async fn inputs(
         &self,
         requests: &RawObject,
@@ -73,7 +74,7 @@ impl ServerRequests {
         Ok(responses)
     }
 
-    /// Reports whether the connection of a running hub is used.
+    /// Emits an event about the use of a running hub's connection.
     pub(crate) fn note_relay(&self, text: Text) {
         self.events.emit(Event::now(None, EventKind::RunningHub { server: self.server.clone(), text }));
     }
@@ -83,7 +84,7 @@ impl ServerRequests {
     }
 }
 
-/// The answer to `roots/list`.
+/// The result of `roots/list`.
 fn listed(roots: &[String]) -> RawJson {
     let roots: Vec<RawObject> =
         roots.iter().map(|uri| RawObject::default().with("uri", uri.as_str())).collect();
@@ -105,7 +106,8 @@ impl Inbox for ServerRequests {
                 (_, Roots::OfOwner(roots)) if method == "roots/list" => Ok(listed(roots)),
                 (_, Roots::None) if method == "roots/list" && self.in_flight.has_clients() => Ok(listed(&[])),
                 (Some(origin), _) => origin.ask(method.clone(), params).await,
-                // No caller is asked. The gateway's own handler refuses; a program that embeds the hub may answer.
+                // Without an origin, no client is involved. The gateway's handler refuses; a program that embeds the hub may
+                // answer.
                 (None, _) => self.handler.request(&self.server, method.clone(), params).await,
             };
             self.note(match &answer {
@@ -123,7 +125,8 @@ impl Inbox for ServerRequests {
 
     fn notification(&self, method: &str, params: Option<&RawJson>, via: Option<u64>) {
         match method {
-            // Concerns one caller, or none: then it is for the owner's log alone, where everything goes below.
+            // Goes to the originating client. Without one it goes to the handler only; the event log below records it in any
+            // case.
             "notifications/message" => match self.in_flight.behind(via) {
                 Some(origin) => origin.link.notify(method, params),
                 None => self.handler.notification(&self.server, method, params),

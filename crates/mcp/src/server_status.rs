@@ -1,4 +1,4 @@
-//! How a server stands: what is known of its connection and its past, and how that is told.
+//! The state of a server: its connection and failure history.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -17,84 +17,84 @@ use crate::era::Era;
 use crate::error::McpError;
 use crate::singleflight::ListingFlight;
 
-/// How a server stands.
+/// The connection state of a server, as it is shown to users.
 #[derive(Debug, Clone)]
 pub enum ServerState {
-    /// Not connected: nobody needed it yet, or it went away.
+    /// Not connected: not used yet, or disconnected.
     Idle,
     /// Connected.
     Connected {
-        /// The era it speaks.
+        /// The protocol era.
         era: Era,
-        /// The version of MCP.
+        /// The MCP protocol version.
         version: String,
-        /// What it calls itself.
+        /// Name and version that the server reports.
         peer: String,
     },
-    /// The last try failed.
+    /// The last attempt failed.
     Failed(Text),
-    /// It failed too often, and is left alone for a while.
+    /// Too many failures: the circuit is open.
     LeftAlone {
-        /// Why it failed last.
+        /// The cause of the last failure.
         cause: Text,
-        /// How much longer.
+        /// Time until the next attempt is allowed.
         left: Duration,
-        /// How often in a row it failed.
+        /// Number of consecutive failures.
         failures: u32,
     },
 }
 
-/// How a server fared, as it is remembered between runs.
+/// The failure history of a server, stored between runs.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct FailureHistory {
-    /// The era it spoke.
+    /// The detected protocol era.
     pub era: Option<Era>,
-    /// How often in a row it could not be connected or broke off.
+    /// Number of consecutive failures: failed connects and lost connections.
     pub failures: u32,
-    /// When it last did, and why.
+    /// Time and cause of the last failure.
     pub last_failure: Option<(SystemTime, Text)>,
 }
 
-/// An attempt to connect that is under way.
+/// A connection attempt in progress.
 pub(crate) struct Attempt {
     pub(crate) waiting: Shared<BoxFuture<'static, Result<Arc<Connection>, McpError>>>,
     pub(crate) abort: AbortHandle,
 }
 
-/// A connection, and what runs for it until it is dropped.
+/// A connection and its background tasks, which are cancelled on drop.
 pub(crate) struct Live {
     pub(crate) connection: Arc<Connection>,
     pub(crate) _helpers: DropGuard,
 }
 
-/// All that changes about a server.
+/// The mutable state of a server.
 #[derive(Default)]
 pub(crate) struct ServerStatus {
     pub(crate) live: Option<Live>,
-    /// Cleared by the attempt itself when it ends.
+    /// Cleared by the attempt when it ends.
     pub(crate) connecting: Option<Attempt>,
-    /// The last listing that was begun.
+    /// The most recently started listing.
     pub(crate) listing: Option<ListingFlight>,
     pub(crate) era: Option<Era>,
     pub(crate) breaker: Breaker,
     pub(crate) last_error: Option<McpError>,
     pub(crate) in_flight: usize,
-    /// When somebody was last done with it.
+    /// When the last request ended.
     pub(crate) last_used: Option<Instant>,
-    /// How often it failed in this run.
+    /// Number of failures in this run.
     failed: u64,
-    /// Which of those was the last since it answered.
+    /// Number of the last failure since the last answer.
     unanswered: Option<u64>,
-    /// How often what is remembered of its failures changed, for whoever wants to know that in passing.
+    /// Number of changes of the failure history, readable without the lock.
     pub(crate) turns: Arc<AtomicU64>,
 }
 
-/// A moment in the life of a server: how often it had failed.
+/// A point in time, as the number of failures so far. Requests record it when they start.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Mark(u64);
 
 impl ServerStatus {
-    /// A server that was not connected in this run yet.
+    /// Creates the state of a server that has not been connected in this run.
     pub(crate) fn after(past: FailureHistory) -> Self {
         let FailureHistory { era, failures, last_failure } = past;
         let (breaker, last_error) = match last_failure.filter(|_| failures > 0) {
@@ -106,19 +106,19 @@ impl ServerStatus {
         Self { era, breaker, last_error, ..Self::default() }
     }
 
-    /// What is worth remembering.
+    /// The failure history to be stored.
     pub(crate) fn past(&self) -> FailureHistory {
         let cause = self.last_error.as_ref().map(McpError::text);
         let last_failure = self.breaker.failed_at().zip(cause);
         FailureHistory { era: self.era, failures: self.breaker.failures(), last_failure }
     }
 
-    /// The connection, if it still works.
+    /// The connection, if it is open.
     pub(crate) fn open(&self) -> Option<&Arc<Connection>> {
         self.live.as_ref().map(|live| &live.connection).filter(|connection| connection.is_open())
     }
 
-    /// What to tell whoever asks.
+    /// The connection state, as it is shown to users.
     pub(crate) fn told(&self) -> ServerState {
         match (self.open(), &self.last_error, self.breaker.advice(Instant::now())) {
             (_, Some(error), Advice::LeaveAlone(left)) => {
@@ -133,7 +133,7 @@ impl ServerStatus {
         }
     }
 
-    /// Why it is not tried now.
+    /// The error for callers while the circuit is open.
     pub(crate) fn left_alone(&self, server: &ServerId, left: Duration) -> McpError {
         let last = |lang| self.last_error.as_ref().map(|error| error.say(lang)).unwrap_or_default();
         let (last, last_zh) = (last(Lang::En), last(Lang::Zh));
@@ -152,13 +152,13 @@ impl ServerStatus {
         McpError::LeftAlone { cause, stderr }
     }
 
-    /// This moment.
+    /// The current mark.
     pub(crate) fn mark(&self) -> Mark {
         Mark(self.failed)
     }
 
-    /// Notes that it could not be connected, or did not serve a request that began then. Of those that were under way
-    /// together when it broke off, the first counts.
+    /// Records a failed connect or a lost request that started at `began`. Of several requests that were in flight when the
+    /// connection was lost, only the first counts.
     pub(crate) fn fail(&mut self, Mark(began): Mark, error: &McpError) {
         if self.unanswered.is_none_or(|last| last <= began) {
             self.failed += 1;
@@ -168,14 +168,14 @@ impl ServerStatus {
         self.wants(error);
     }
 
-    /// It could not be used for that reason.
+    /// Records an error that is not a failure of the server.
     pub(crate) fn wants(&mut self, error: &McpError) {
         self.last_error = Some(error.clone());
         self.turns.fetch_add(1, Ordering::Release);
     }
 
-    /// Notes how a request over a connection ended: a server that breaks off counts as failing, one that answers,
-    /// whatever it answers, does not.
+    /// Records the outcome of a request. A lost connection counts as a failure; any answer, including an error, resets the
+    /// breaker.
     pub(crate) fn note(&mut self, began: Mark, error: Option<&McpError>) {
         match error {
             Some(error @ (McpError::Lost { .. } | McpError::Connect { .. })) => self.fail(began, error),
@@ -190,7 +190,7 @@ impl ServerStatus {
         }
     }
 
-    /// Whether nothing is under way and nobody asked for anything in that time.
+    /// Whether no request is in flight and none has ended within `idle`.
     pub(crate) fn unused_for(&self, idle: Duration) -> bool {
         self.in_flight == 0 && self.last_used.is_none_or(|at| at.elapsed() >= idle)
     }
@@ -212,14 +212,14 @@ mod tests {
         let later = status.mark();
         status.note(later, Some(&lost));
         check(&status, 2);
-        // What it answers meanwhile makes a failure a new one.
+        // After an answer in between, a failure counts again.
         status.note(later, None);
         check(&status, 0);
         status.note(other, Some(&lost));
         check(&status, 1);
     }
 
-    /// A server that gives no answer has not shown that it works.
+    /// A timeout does not show that the server works.
     #[test]
     fn timeout_neither_adds_a_failure_nor_clears_earlier_ones() {
         let lost = McpError::Lost { cause: "x".into(), stderr: Vec::new(), exit: None };
@@ -236,7 +236,7 @@ mod tests {
             }
             assert!(status.last_error.is_some());
         }
-        // An error that the server answered with shows that it works.
+        // An error response shows that the server works.
         let mark = status.mark();
         status.note(mark, Some(&McpError::Rpc { code: -1, message: String::new(), data: None }));
         assert_eq!((status.breaker.failures(), status.last_error.is_some()), (0, false));

@@ -1,5 +1,5 @@
-//! Asking a server what it offers: one listing at a time for all who want one, begun anew where the server said
-//! meanwhile that its list changed.
+//! Lists the tools of a server with singleflight: concurrent callers share one listing, and a new one starts if a
+//! `list_changed` notification arrived meanwhile.
 
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -14,38 +14,39 @@ use crate::error::McpError;
 use crate::listing::{self, Listing, Offer};
 use crate::supervisor::{Purpose, Server};
 
-/// What came of listing a server, and who it turned out to be.
+/// The result of listing a server, with the identity that it reports.
 #[derive(Debug, Clone)]
 pub struct Listed {
-    /// What it offers.
+    /// The tools.
     pub listing: Listing,
-    /// When it answered.
+    /// When the server answered.
     pub at: SystemTime,
-    /// The era it speaks; `None` if that is doubtful.
+    /// The protocol era; `None` if it is doubtful.
     pub era: Option<Era>,
-    /// What it calls itself.
+    /// Name and version that the server reports.
     pub peer: String,
 }
 
 type Answer = BoxFuture<'static, Result<Listed, McpError>>;
 
-/// A listing that was begun. It ends when the last who waits for it goes away.
+/// A listing in progress. It is cancelled when its last waiter is dropped.
 pub(crate) struct ListingFlight {
-    /// How many changes the server had told of when it began.
+    /// The change counter when the listing started.
     seen: u64,
     waiting: WeakShared<Answer>,
 }
 
 impl Server {
-    /// Connects if need be and lists the tools.
+    /// Lists the tools, connecting if necessary.
     pub async fn list(self: &Arc<Self>) -> Result<Listed, McpError> {
         let _in_use = self.hold(Purpose::Work);
         self.listed().await
     }
 
-    /// Lists the tools again where nothing must be started for that; `None` where it must. It does not count as use.
+    /// Lists the tools again if no process has to be started for it, otherwise returns `None`. Does not count as use for the
+    /// idle timeout.
     pub async fn refresh(self: &Arc<Self>) -> Option<Result<Listed, McpError>> {
-        // Held first, so that a child that runs is not stopped before it is asked.
+        // Held before the check, so that a running child is not stopped in between.
         let _held = self.hold(Purpose::Upkeep);
         match self.within_reach() {
             true => Some(self.listed().await),
@@ -53,10 +54,9 @@ impl Server {
         }
     }
 
-    /// Whether it can be asked without starting a program. A program that nobody uses was stopped, or never started,
-    /// to spare what it costs; started every hour only to be asked for its list, it would cost that all the same,
-    /// and it can be asked as soon as somebody has it started. A server over HTTP runs whether or not it is asked,
-    /// and asking it is one short exchange.
+    /// Whether the server can be listed without starting a process. A child is stopped while unused to save resources; an
+    /// hourly refresh must not start it again, and it is listed when a caller starts it. A server over HTTP runs in any case,
+    /// and listing it is one short request.
     pub fn within_reach(&self) -> bool {
         !matches!(self.spec().transport, TransportSpec::Stdio(_)) || self.lock_status().open().is_some()
     }
@@ -66,14 +66,14 @@ impl Server {
         loop {
             let (seen, waiting) = self.flight();
             let listed = waiting.await;
-            // One that was begun before the last word of a change may have the list from before it.
+            // A listing that started before the last `list_changed` notification may return the old list.
             if seen >= told {
                 return listed;
             }
         }
     }
 
-    /// The listing that is under way, begun now if there is none.
+    /// Returns the listing in progress, or starts one.
     fn flight(self: &Arc<Self>) -> (u64, Shared<Answer>) {
         let mut status = self.lock_status();
         if let Some(flight) = &status.listing
@@ -108,7 +108,7 @@ impl Server {
         Ok(Listed { listing, at: SystemTime::now(), era, peer })
     }
 
-    /// Connects if need be and lists what the server offers beside tools.
+    /// Lists resources, resource templates or prompts, connecting if necessary.
     pub async fn offers(self: &Arc<Self>, offer: Offer) -> Result<Vec<RawJson>, McpError> {
         let _in_use = self.hold(Purpose::Work);
         let connection = self.connection().await?;

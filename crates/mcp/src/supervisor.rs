@@ -1,5 +1,5 @@
-//! One server over time: connected when first needed, one connect for all who wait, again when it went away, left
-//! alone when it keeps failing, stopped when nobody needs it. What it offers is asked for in `inquiry`.
+//! Lifecycle of one server. Connects on first use, with one attempt shared by all waiting callers; reconnects after a lost
+//! connection; opens a circuit breaker after repeated failures; stops an idle server. Listings are in `singleflight`.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -31,26 +31,26 @@ use crate::subscription_stream::follow;
 use crate::transport::StderrRing;
 use crate::worker;
 
-/// How long a server may take to answer the probe before its circuit opens.
+/// How long the probe waits for an answer before a failure opens the circuit.
 const PROBE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// How often a draining server is looked at.
+/// Interval at which `Server::drain` checks for requests in flight.
 const DRAIN_POLL: Duration = Duration::from_millis(20);
 
-/// What the hub lends its servers.
+/// Resources that all servers of a hub share.
 #[derive(Clone)]
 pub struct ServerContext {
-    /// Who listens to events.
+    /// Receives events.
     pub events: Arc<dyn EventSink>,
-    /// Who answers the questions of servers.
+    /// Answers requests that servers send to the client (sampling, elicitation, roots).
     pub handler: Arc<dyn ClientHandler>,
-    /// Whether to listen to what servers say unasked; a program that ends after one call need not.
+    /// Whether to keep a stream open for unsolicited messages of servers. A program that exits after one call does not need it.
     pub listen: bool,
-    /// Where logins are kept.
+    /// Stores OAuth tokens.
     pub logins: Arc<TokenStore>,
-    /// Whether there is one client alone, so that servers belong to it.
+    /// Whether the hub has exactly one client, so that a shared server serves this client only.
     pub single_client: bool,
-    /// Opens links to hubs that run already, whose connections are used in place of own ones; `None` to use none.
+    /// Dials hubs that are already running, whose connections are used instead of new ones; `None` disables this.
     pub relay: Option<Arc<dyn Dialer>>,
 }
 
@@ -64,20 +64,20 @@ impl std::fmt::Debug for ServerContext {
 pub struct Server {
     spec: ServerSpec,
     context: ServerContext,
-    /// Its login, or why there can be none.
+    /// The OAuth state, or the error that rules out a login.
     guard: Result<Arc<Guard>, OAuthError>,
     tasks: TaskTracker,
     changes: watch::Sender<u64>,
     status: Mutex<ServerStatus>,
-    /// Belongs to `status`, and is read without its lock.
+    /// The counter of `status`, readable without its lock.
     turns: Arc<AtomicU64>,
-    /// Counts how often it was connected.
+    /// Number of times this server has been connected.
     connects: watch::Sender<u32>,
-    /// The resources somebody wants to hear of.
+    /// URIs of the resources with a subscription.
     watched: watch::Sender<BTreeSet<String>>,
-    /// The instances for callers, where each has its own.
+    /// The instances per caller, if configured.
     pool: Option<Pool>,
-    /// Who has used it, through any instance and over any connection.
+    /// The principals that have used this server, through any instance and over any connection.
     users: Arc<Users>,
 }
 
@@ -88,7 +88,7 @@ impl std::fmt::Debug for Server {
 }
 
 impl Server {
-    /// A server that is not connected yet, with what is remembered of it.
+    /// Creates a server that is not connected, with its failure history from earlier runs.
     pub fn new(spec: ServerSpec, past: FailureHistory, context: ServerContext) -> Self {
         let status = ServerStatus::after(past);
         let turns = Arc::clone(&status.turns);
@@ -103,8 +103,8 @@ impl Server {
         Self { spec, context, guard, tasks, changes, status, turns, connects, watched, pool, users }
     }
 
-    /// Another instance of the same server, with a connection and a breaker of its own, so that whoever brings one down
-    /// does not keep others from theirs. The login, the changes it tells of and the tasks it runs are the server's.
+    /// Creates another instance of the same server with its own connection and breaker, so that a caller that crashes its
+    /// instance does not affect others. The instance shares login, change counter and task tracker with the server.
     pub(crate) fn another(&self) -> Self {
         let status =
             ServerStatus::after(FailureHistory { era: self.lock_status().era, ..FailureHistory::default() });
@@ -123,48 +123,48 @@ impl Server {
         }
     }
 
-    /// The instances for callers, where each has its own.
+    /// The instances per caller, if configured.
     pub(crate) fn pool(&self) -> Option<&Pool> {
         self.pool.as_ref()
     }
 
-    /// Whether it is connected, or will be, or a request holds it.
+    /// Whether it is connected, connecting, or has a request in flight.
     pub(crate) fn is_in_use(&self) -> bool {
         let status = self.lock_status();
         status.in_flight > 0 || status.connecting.is_some() || status.open().is_some()
     }
 
-    /// Its id.
+    /// The server id.
     pub fn id(&self) -> &ServerId {
         &self.spec.id
     }
 
-    /// Its configuration.
+    /// The configuration.
     pub fn spec(&self) -> &ServerSpec {
         &self.spec
     }
 
-    /// Its login, or why there can be none.
+    /// The OAuth state, or the error that rules out a login.
     pub fn guard(&self) -> Result<&Arc<Guard>, OAuthError> {
         self.guard.as_ref().map_err(Clone::clone)
     }
 
-    /// Counts how often it said that what it offers has changed.
+    /// Number of `list_changed` notifications received.
     pub fn changes(&self) -> watch::Receiver<u64> {
         self.changes.subscribe()
     }
 
-    /// How often it said so until now.
+    /// Current value of `changes`.
     pub(crate) fn changes_told(&self) -> u64 {
         *self.changes.borrow()
     }
 
-    /// Counts how often it was connected.
+    /// Number of times this server has been connected.
     pub fn connects(&self) -> watch::Receiver<u32> {
         self.connects.subscribe()
     }
 
-    /// The resources that somebody wants to hear of.
+    /// URIs of the resources with a subscription.
     pub(crate) fn watched(&self) -> &watch::Sender<BTreeSet<String>> {
         &self.watched
     }
@@ -177,7 +177,7 @@ impl Server {
         self.context.events.emit(Event::now(None, kind));
     }
 
-    /// How it stands; where only instances for callers are connected, how the first of those does.
+    /// The connection state. If only per-caller instances are connected, the state of the first connected one.
     pub fn status(&self) -> ServerState {
         let own = self.lock_status().told();
         if !matches!(own, ServerState::Idle) {
@@ -187,17 +187,17 @@ impl Server {
         others.find(|state| matches!(state, ServerState::Connected { .. })).unwrap_or(own)
     }
 
-    /// Why the last try failed, if it did.
+    /// The error of the last failed attempt, if any.
     pub fn last_error(&self) -> Option<McpError> {
         self.lock_status().last_error.clone()
     }
 
-    /// How it fared, for those who remember it.
+    /// The failure history, to be stored between runs.
     pub fn past(&self) -> FailureHistory {
         self.lock_status().past()
     }
 
-    /// How much longer its past speaks against trying it.
+    /// How long the breaker still delays or forbids a new attempt.
     pub fn avoided_for(&self) -> Option<Duration> {
         match self.lock_status().breaker.advice(Instant::now()) {
             Advice::Go => None,
@@ -205,7 +205,7 @@ impl Server {
         }
     }
 
-    /// Why it is not tried for a while, where it is not.
+    /// The error for callers while the circuit is open; `None` if it is closed.
     pub fn left_alone(&self) -> Option<McpError> {
         let status = self.lock_status();
         match status.breaker.advice(Instant::now()) {
@@ -214,18 +214,18 @@ impl Server {
         }
     }
 
-    /// Whether it is connected, or will be if all goes well.
+    /// Whether it is connected or connecting.
     pub fn is_being_met(&self) -> bool {
         let status = self.lock_status();
         status.connecting.is_some() || status.open().is_some()
     }
 
-    /// How often it was started again after the first time.
+    /// Number of reconnects after the first connection.
     pub fn restarts(&self) -> u32 {
         self.connects.borrow().saturating_sub(1)
     }
 
-    /// The last lines that a child wrote to its standard error; of one that failed, before it did.
+    /// The last lines that the child process wrote to stderr; after a failure, those written before it.
     pub fn stderr_tail(&self) -> Vec<String> {
         let status = self.lock_status();
         match (&status.live, &status.last_error) {
@@ -234,18 +234,18 @@ impl Server {
         }
     }
 
-    /// Tasks that still run for it.
+    /// Number of tasks that still run for this server.
     pub fn tasks_left(&self) -> usize {
         self.tasks.len()
     }
 
-    /// How often what is remembered of its failures changed.
+    /// Number of changes of the failure history.
     pub fn turns(&self) -> u64 {
         self.turns.load(Ordering::Acquire)
     }
 
-    /// Counts a request that is under way, until what is given back is dropped; with the connection, where there is one
-    /// and nothing speaks against it. All of that is one look, since every call takes it.
+    /// Counts a request as in flight until the returned guard is dropped. Also returns the connection if it is open and has no
+    /// recorded failures. Takes the lock once, since every call passes here.
     pub(crate) fn hold_ready(&self) -> (Held<'_>, Option<(Arc<Connection>, Mark)>) {
         let mut status = self.lock_status();
         status.in_flight += 1;
@@ -255,11 +255,11 @@ impl Server {
         (Held { server: self, purpose: Purpose::Work, over: false }, ready)
     }
 
-    /// The connection, made now if there is none. Whoever comes meanwhile waits for the same one.
+    /// Returns the connection, opening it if there is none. Concurrent callers wait for the same attempt.
     pub(crate) async fn connection(self: &Arc<Self>) -> Result<Arc<Connection>, McpError> {
         let connecting = {
             let mut status = self.lock_status();
-            // A server over HTTP may be left alone though nothing tells that its connection is of no use.
+            // Over HTTP the circuit may be open although the connection still counts as open.
             if status.connecting.is_none()
                 && status.breaker.failures() > 0
                 && let Advice::LeaveAlone(left) = status.breaker.advice(Instant::now())
@@ -270,8 +270,8 @@ impl Server {
                 return Ok(Arc::clone(connection));
             }
             if status.connecting.is_none() {
-                // A task of its own: a waiter that gives up does not take the attempt away from the others. What comes of it
-                // serves calls of every worker.
+                // A separate task: a caller that is cancelled does not abort the attempt for others. The connection serves
+                // calls of all workers.
                 let task = self.tasks.spawn_on(Arc::clone(self).connect(), &worker::home());
                 let abort = task.abort_handle();
                 let gone = || Err(McpError::connect(Text::new("connecting was given up", "已放弃连接")));
@@ -286,7 +286,7 @@ impl Server {
         }
     }
 
-    /// Forgets a connection that turned out to be of no use, so that the next call makes another.
+    /// Discards an unusable connection, so that the next call opens a new one.
     pub(crate) fn forget(&self, connection: &Arc<Connection>) {
         let mut status = self.lock_status();
         if status.live.as_ref().is_some_and(|live| Arc::ptr_eq(&live.connection, connection)) {
@@ -294,30 +294,29 @@ impl Server {
         }
     }
 
-    /// Lets the server be tried at once, whatever it did before: somebody asked for it by name.
+    /// Allows an immediate attempt despite earlier failures, after an explicit request by the user.
     pub fn ask_for(&self) {
         self.lock_status().breaker.ask_for();
     }
 
-    /// Forgets which era it spoke: one that was too slow to answer the modern greeting was taken for an old one.
+    /// Discards the detected era: a modern server that is slow to answer the probe is detected as legacy.
     pub fn forget_era(&self) {
         self.lock_status().era = None;
     }
 
-    /// This moment, for what begins now.
+    /// The current mark, for a request that starts now.
     pub(crate) fn mark(&self) -> Mark {
         self.lock_status().mark()
     }
 
-    /// Whether a server still answers that lost a request, asked before the failure would open the circuit for all callers.
-    /// Over HTTP a lost request ends no connection: arguments of one caller may be the cause, which is no reason to
-    /// refuse the others.
+    /// After a lost request that would open the circuit for all callers, probes whether the server still answers. Over HTTP a
+    /// lost request does not end the connection: the arguments of one caller may be the cause, which must not block the others.
     pub(crate) async fn survives(&self, connection: &Connection) -> bool {
         let opens = self.lock_status().breaker.opens_with_next_failure();
         opens && connection.is_open() && connection.answers(PROBE_TIMEOUT).await
     }
 
-    /// Notes how a request over a connection ended that began then.
+    /// Records the outcome of a request that started at `began`.
     pub(crate) fn note(&self, began: Mark, error: Option<&McpError>) {
         self.lock_status().note(began, error);
     }
@@ -341,7 +340,7 @@ impl Server {
             handler: Arc::clone(&self.context.handler),
             changes: self.changes.clone(),
             in_flight: Arc::new(match self.spec.transport {
-                // Another process each time.
+                // Each connection is a new process.
                 TransportSpec::Stdio(_) => InFlightRequests::default(),
                 TransportSpec::Http(_) | TransportSpec::Sse(_) => {
                     InFlightRequests::over_http(Arc::clone(&self.users))
@@ -385,7 +384,7 @@ impl Server {
                 {
                     let mut status = self.lock_status();
                     status.connecting = None;
-                    // Nothing is wrong with a server that waits for a login.
+                    // A missing login does not count as a failure.
                     if matches!(error, McpError::LoginNeeded { .. }) {
                         status.wants(&error);
                     } else {
@@ -401,8 +400,8 @@ impl Server {
         }
     }
 
-    /// Takes a new connection into use, with what runs beside it. That it could be made does not clear the past: a
-    /// server that dies on every call connects well each time.
+    /// Puts a new connection into use and starts its background tasks. A successful connect does not reset the breaker: a
+    /// server that crashes on every call connects successfully each time.
     fn enter(self: &Arc<Self>, connection: &Arc<Connection>) {
         let helpers = CancellationToken::new();
         {
@@ -440,7 +439,7 @@ impl Server {
             tokio::time::sleep(idle).await;
             let mut status = self.lock_status();
             if status.unused_for(idle) {
-                // Dropping it ends this task too, by its guard.
+                // Dropping `live` cancels this task too, through its drop guard.
                 let live = status.live.take();
                 drop(status);
                 drop(live);
@@ -449,7 +448,7 @@ impl Server {
         }
     }
 
-    /// Counts a request that is under way, until the guard is dropped.
+    /// Counts a request as in flight until the returned guard is dropped.
     pub(crate) fn hold(&self, purpose: Purpose) -> Held<'_> {
         self.lock_status().in_flight += 1;
         Held { server: self, purpose, over: false }
@@ -466,13 +465,13 @@ impl Server {
         }
     }
 
-    /// Requests that are under way, over all of its connections.
+    /// Number of requests in flight over all connections.
     fn in_flight(&self) -> usize {
         let instances = self.instances();
         self.lock_status().in_flight + instances.iter().map(|instance| instance.in_flight()).sum::<usize>()
     }
 
-    /// Waits until no request is under way, at most `limit`; whether that is so.
+    /// Waits up to `limit` until no request is in flight. Returns whether that was reached.
     pub async fn drain(&self, limit: Duration) -> bool {
         let idle = async {
             while self.in_flight() > 0 {
@@ -482,7 +481,7 @@ impl Server {
         tokio::time::timeout(limit, idle).await.is_ok()
     }
 
-    /// Ends its connections, and waits until nothing of them is left, at most `patience`.
+    /// Closes the connections, and waits up to `patience` for their tasks to end.
     pub async fn stop(&self, patience: Duration) {
         self.disconnect();
         self.take_instances().iter().for_each(|instance| instance.disconnect());
@@ -492,16 +491,16 @@ impl Server {
     }
 }
 
-/// What a request is for.
+/// The purpose of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Purpose {
-    /// Somebody wants something of the server.
+    /// A request for a caller.
     Work,
-    /// Keeping what is known of it fresh: alone no reason to keep a program running.
+    /// A background refresh of cached data, which does not keep a child process running.
     Upkeep,
 }
 
-/// A request that is under way; meanwhile the connection is not stopped.
+/// Guard of a request in flight. The connection is not stopped for idleness while it exists.
 pub(crate) struct Held<'a> {
     server: &'a Server,
     purpose: Purpose,
@@ -509,7 +508,7 @@ pub(crate) struct Held<'a> {
 }
 
 impl Held<'_> {
-    /// Notes how a request over a connection ended that began then, and that it is no longer under way.
+    /// Records the outcome of a request that started at `began`, and ends the request.
     pub(crate) fn end(mut self, began: Mark, error: Option<&McpError>) {
         self.over = true;
         let mut status = self.server.lock_status();
@@ -519,7 +518,7 @@ impl Held<'_> {
 
     fn release(&self, status: &mut ServerStatus) {
         status.in_flight = status.in_flight.saturating_sub(1);
-        // When it began does not matter: meanwhile the server was in use. Nor does it where nobody stops it.
+        // The idle time starts at the end of a request, whenever it began. Without an idle timeout it is not needed.
         if self.purpose == Purpose::Work && self.server.spec.idle_timeout.is_some() {
             status.last_used = Some(Instant::now());
         }

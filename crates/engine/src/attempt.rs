@@ -1,5 +1,6 @@
-//! One try of one candidate: deadline, panic guard, and the tool's own error told from a success. The arguments
-//! were checked while routing, since whether they fit decides who is a candidate at all.
+//! One attempt to call one candidate: deadline, panic guard, and the distinction between a success and an error
+//! result of the tool. Arguments are validated during routing, because their validity decides which tools are
+//! candidates.
 
 use std::future::poll_fn;
 use std::panic::AssertUnwindSafe;
@@ -19,12 +20,12 @@ use toolhub_core::{
 use crate::deadline_timer::{DeadlineTimers, TimerKey};
 use crate::engine::Engine;
 
-/// How long calls may take.
+/// Time limits of calls.
 #[derive(Debug, Clone, Copy)]
 pub struct Deadlines {
-    /// A call, counted from the moment it leaves for the tool; progress extends it.
+    /// Limit of a call, counted from the moment the request is sent to the tool; progress notifications extend it.
     pub call: Duration,
-    /// The most that progress can extend it to.
+    /// Upper bound of the extended limit.
     pub cap: Duration,
 }
 
@@ -34,28 +35,28 @@ impl Default for Deadlines {
     }
 }
 
-/// A call is looked at again so often while its caller is asked something. How long that may last is for whoever
-/// asks to say.
+/// Interval at which the deadline is re-evaluated while a request to the caller (elicitation, sampling) is open. The
+/// component that sends such a request limits its duration.
 const QUESTION: Duration = Duration::from_secs(60);
-/// A call that has more time is not looked at again sooner.
+/// Minimum interval between two evaluations of a deadline.
 const SHORTEST: Duration = Duration::from_millis(10);
-/// Later than any call ends.
+/// Replaces deadlines that overflow `Instant`.
 const FAR: Duration = Duration::from_secs(365 * 24 * 3600);
 
-/// Who runs what.
+/// The inputs of one attempt.
 pub(crate) struct Attempt<'a> {
     pub(crate) host: &'a dyn ToolHost,
     pub(crate) tool: &'a Tool,
     pub(crate) call: &'a ToolCall,
-    /// What it is given: the call's arguments, mended where they had to be.
+    /// The arguments of the call, coerced to the schema if necessary.
     pub(crate) arguments: &'a RawJson,
-    /// What is left of the caller's own limit, where there is one.
+    /// Remaining time of the caller's own timeout, if it set one.
     pub(crate) timeout: Option<Duration>,
     pub(crate) deadlines: Deadlines,
 }
 
 impl Attempt<'_> {
-    /// Runs it, from that moment on. Dropping the future cancels the call.
+    /// Runs the attempt; its time counts from `start`. Dropping the future cancels the call.
     pub(crate) async fn run(self, engine: &Engine, start: Instant) -> Result<ToolOutput, ToolError> {
         let watch = Arc::new(Watch::new(Arc::clone(engine.events()), start));
         let context = CallContext {
@@ -82,28 +83,27 @@ impl Attempt<'_> {
         }
     }
 
-    /// How long after its start the attempt may end at the soonest, whatever happens: it leaves at once, and nothing is
-    /// heard of it.
+    /// Earliest possible end, relative to the start: the request is sent immediately and no progress is reported.
     fn soonest(&self) -> Duration {
         self.timeout.unwrap_or(self.deadlines.call.min(self.deadlines.cap))
     }
 
-    /// How long after its start the attempt must end, as things stand.
+    /// Current limit of the attempt, relative to its start.
     fn limit(&self, watch: &Watch) -> Duration {
-        // People think longer than programs.
+        // A person may answer the open request, so that the limit of the call does not apply.
         if self.timeout.is_none() && watch.questions.load(Ordering::Acquire) > 0 {
             return watch.start.elapsed() + QUESTION;
         }
         let span = self.timeout.unwrap_or(self.deadlines.call);
         let sent = watch.sent.since_start();
         let limit = match (self.timeout, sent) {
-            // The caller's own limit counts from the start, connecting included, and nothing extends it.
+            // The caller's own timeout counts from the start, includes connecting, and is never extended.
             (Some(timeout), _) => return timeout,
             (None, Some(sent)) => sent + span,
-            // Before the request leaves, the host's own deadline for connecting holds; this is for one without.
+            // Until the request is sent, the connect timeout of the host applies. The cap covers hosts without one.
             (None, None) => return self.deadlines.cap,
         };
-        // Progress gives a fresh span, up to the cap.
+        // Progress restarts the span, up to the cap.
         let extended = watch.progress.since_start().map_or(limit, |at| limit.max(at + span));
         let waited = Duration::from_millis(watch.waited.load(Ordering::Acquire));
         extended.min(sent.unwrap_or_default() + self.deadlines.cap.max(span) + waited)
@@ -119,17 +119,17 @@ impl Attempt<'_> {
     }
 }
 
-/// The end of an attempt's time. It is looked at only when it may have come: what happens to an attempt gives it more
-/// time, and never less than it had from the start.
+/// Tracks the deadline of an attempt. It is evaluated only when the timer fires: events of an attempt only ever move
+/// its deadline later.
 struct Expiry<'a> {
     timers: &'a DeadlineTimers,
     key: Option<TimerKey>,
-    /// Whether its caller was being asked something when it was last looked at; then its time depends on the answer.
+    /// Whether a request to the caller was open at the last evaluation; the deadline then depends on the answer.
     asking: bool,
 }
 
 impl Expiry<'_> {
-    /// Waits until the attempt has had its time, and tells how much that was.
+    /// Ready when the time of the attempt is over; returns the limit that was exceeded.
     fn poll(&mut self, attempt: &Attempt<'_>, watch: &Watch, waiter: &Context<'_>) -> Poll<Duration> {
         let Some(key) = self.key else {
             self.wait(watch, attempt.soonest(), waiter);
@@ -138,14 +138,14 @@ impl Expiry<'_> {
         if !self.timers.has_fired(key, waiter.waker()) && !self.asking {
             return Poll::Pending;
         }
-        // Before anything is looked at, so that no answer comes unheard in between.
+        // Registered before the state is read, so that an answer in between still wakes the task.
         watch.answered.register(waiter.waker());
         self.asking = watch.questions.load(Ordering::Acquire) > 0;
         let (limit, elapsed) = (attempt.limit(watch), watch.start.elapsed());
         if elapsed >= limit {
             return Poll::Ready(limit);
         }
-        // One that has not left yet may leave now, and then its time is that of a call.
+        // If the request has not been sent yet, it may be sent at any moment, and the call limit then applies.
         let span = attempt.timeout.unwrap_or(attempt.deadlines.call).max(SHORTEST);
         self.leave();
         self.wait(watch, limit.min(elapsed.saturating_add(span)), waiter);
@@ -153,7 +153,7 @@ impl Expiry<'_> {
     }
 
     fn wait(&mut self, watch: &Watch, limit: Duration, waiter: &Context<'_>) {
-        // A limit past all time is as good as a very late one.
+        // A limit that overflows `Instant` becomes a very late deadline.
         let due = watch.start.checked_add(limit).unwrap_or_else(|| watch.start + FAR);
         self.key = Some(self.timers.register(due, waiter.waker()));
     }
@@ -171,23 +171,23 @@ impl Drop for Expiry<'_> {
     }
 }
 
-/// Listens to a call's own events, so that its deadline knows when the request left and when it got on.
+/// Event sink of a call that records when its request was sent and when it made progress, then forwards the events.
 struct Watch {
     events: Arc<dyn EventSink>,
     start: Instant,
     sent: Moment,
     progress: Moment,
-    /// Questions to the caller that are open.
+    /// Number of open requests to the caller.
     questions: AtomicU64,
-    /// When the first of those was asked.
+    /// Start of the earliest open request.
     asked: Moment,
-    /// How long the call waited for answers, in milliseconds.
+    /// Total time spent waiting for answers, in milliseconds.
     waited: AtomicU64,
-    /// Who wants to hear that a question was answered.
+    /// Woken when a request to the caller is answered.
     answered: AtomicWaker,
 }
 
-/// A moment after the start, in milliseconds; 0 is not yet.
+/// Milliseconds after the start; 0 means unset.
 #[derive(Default)]
 struct Moment(AtomicU64);
 
@@ -208,7 +208,7 @@ impl Watch {
         Self { events, start, sent, progress, questions, asked, waited, answered: AtomicWaker::new() }
     }
 
-    /// The request leaves. Where it is sent again after a session expired, the first time counts.
+    /// Records that the request is sent. If it is resent after a session has expired, the first time counts.
     fn leaves(&self) {
         let _ = self.sent.0.compare_exchange(0, self.stamp(), Ordering::AcqRel, Ordering::Acquire);
     }

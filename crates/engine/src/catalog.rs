@@ -1,4 +1,4 @@
-//! The catalog: an immutable snapshot of all tools, swapped whole, so that readers never wait.
+//! The catalog: an immutable snapshot of all tools, replaced as a whole, so that readers never wait.
 
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
@@ -10,12 +10,12 @@ use crate::definition_scan::{Finding, look_through};
 use crate::schema::{Instance, Schema, Steps};
 use crate::tags::Tagger;
 
-/// One tool in the catalog, with its schema compiled when it is first needed.
+/// A tool in the catalog. Its schema is compiled on first use.
 #[derive(Debug)]
 pub struct Entry {
     /// The tool.
     pub tool: Tool,
-    /// In a box: most are never needed.
+    /// Boxed, because most schemas are never compiled.
     schema: OnceLock<Result<Box<Schema>, String>>,
     tagger: Arc<Tagger>,
     tags: OnceLock<Vec<String>>,
@@ -28,13 +28,13 @@ impl Entry {
         Self { tool, schema, tagger: Arc::clone(tagger), tags, findings }
     }
 
-    /// What the tool is good for; found out when it is first asked.
+    /// The capabilities of the tool, computed on first use.
     pub fn tags(&self) -> &[String] {
         self.tags.get_or_init(|| self.tagger.tags_of(&self.tool))
     }
 
-    /// What in its definition should make one look twice; looked for when it is first asked. Native tools are code of the
-    /// program itself, whose words need no more trust than that.
+    /// Suspicious parts of the definition, computed on first use. Native tools are part of the program and not
+    /// scanned.
     pub fn findings(&self) -> &[Finding] {
         if self.tool.source == Source::Native {
             return &[];
@@ -42,7 +42,7 @@ impl Entry {
         self.findings.get_or_init(|| look_through(&self.tool.definition))
     }
 
-    /// The tool as people and programs are shown it.
+    /// The tool's description as shown to users and clients.
     pub fn describe(&self) -> RawObject {
         self.tool.describe(self.tags())
     }
@@ -53,7 +53,7 @@ impl Entry {
         self.check_within(&Instance::new(arguments, &steps))
     }
 
-    /// The same within the budget of the arguments.
+    /// Checks parsed arguments within their step budget.
     pub(crate) fn check_within(&self, arguments: &Instance<'_>) -> Result<(), ToolError> {
         let name = self.tool.name();
         match self.schema() {
@@ -66,15 +66,15 @@ impl Entry {
 }
 
 impl Entry {
-    /// Whether the tool's schema names every one of the arguments: whoever is chosen by what it is good for should
-    /// not be handed what it would ignore.
+    /// Whether the schema declares all given arguments. A tool chosen by capability should not receive arguments that
+    /// it would ignore.
     pub fn knows_all(&self, arguments: &RawJson) -> bool {
         let (Ok(schema), Some(given)) = (self.schema(), arguments.object()) else { return false };
         given.iter().all(|(key, _)| schema.knows(key))
     }
 
-    /// Whether arguments are certainly accepted, and where they may be mended also named one and all, so that there is
-    /// nothing to mend. Where they are not, that says nothing against them.
+    /// Whether the arguments are certainly valid, and, with coercion on, also all declared, so that nothing needs
+    /// coercion. `false` does not mean that they are invalid.
     pub(crate) fn surely_takes(&self, arguments: &RawJson, mending: Mending) -> bool {
         let fits = self.schema().as_ref().ok().and_then(|schema| schema.surely_fits(arguments));
         fits.is_some_and(|all_known| all_known || mending == Mending::Off)
@@ -90,12 +90,12 @@ impl Entry {
 pub struct Catalog {
     entries: Vec<Arc<Entry>>,
     by_name: FastMap<ToolName, Vec<usize>>,
-    /// Made when it is first asked for: most runs never do.
+    /// Built on first use; most processes never need it.
     by_tag: OnceLock<HashMap<String, Vec<Group>>>,
     tagger: Arc<Tagger>,
 }
 
-/// The places of the tools of one source, in their order. Never empty.
+/// The indexes of the tools of one source, in order. Never empty.
 type Group = Vec<usize>;
 
 impl Catalog {
@@ -115,7 +115,7 @@ impl Catalog {
         Self { entries, by_name, by_tag: OnceLock::new(), tagger }
     }
 
-    /// The same catalog with the tools of one source replaced; the other entries are shared, not built again.
+    /// A copy of the catalog with the tools of one source replaced; the other entries are shared.
     #[must_use]
     pub fn with_source(&self, source: &Source, tools: Vec<Tool>) -> Self {
         let kept = self.entries.iter().filter(|entry| entry.tool.source != *source).cloned();
@@ -123,12 +123,12 @@ impl Catalog {
         Self::of(kept.chain(new).collect(), Arc::clone(&self.tagger))
     }
 
-    /// The tools called `name`, wherever they live.
+    /// The tools called `name`, of all sources.
     pub fn named<'a>(&'a self, name: &str) -> impl Iterator<Item = &'a Arc<Entry>> {
         self.by_name.get(name).into_iter().flatten().filter_map(|index| self.entries.get(*index))
     }
 
-    /// The tools that are good for `capability`: of each source that has any, the source, how many, and which.
+    /// The tools with `capability`, grouped by source: the source, the number of tools, and the tools.
     pub fn tagged<'a>(
         &'a self,
         capability: &str,
@@ -141,7 +141,7 @@ impl Catalog {
         })
     }
 
-    /// Every capability that some tool has, sorted.
+    /// All capabilities of the tools, sorted.
     pub fn capabilities(&self) -> Vec<&str> {
         let mut tags: Vec<&str> = self.by_tag().keys().map(String::as_str).collect();
         tags.sort_unstable();
@@ -171,33 +171,33 @@ impl Catalog {
         self.entries.iter()
     }
 
-    /// Every name, each once, in no order.
+    /// Every name, each once, in no particular order.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.by_name.keys().map(ToolName::as_str)
     }
 
-    /// How many tools there are.
+    /// The number of tools.
     pub fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// Whether there are none.
+    /// Whether the catalog is empty.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 }
 
-/// The place where the current catalog is found.
+/// Holds the current catalog.
 #[derive(Debug, Default)]
 pub struct CatalogCell(ArcSwap<Catalog>);
 
 impl CatalogCell {
-    /// An empty catalog, whose tools will be told by `tagger` what they are good for.
+    /// Creates an empty catalog whose tools get their capabilities from `tagger`.
     pub fn new(tagger: Tagger) -> Self {
         Self(ArcSwap::from_pointee(Catalog::of(Vec::new(), Arc::new(tagger))))
     }
 
-    /// The catalog as it is now; it does not change under the reader.
+    /// The current catalog; the snapshot never changes.
     pub fn snapshot(&self) -> Arc<Catalog> {
         self.0.load_full()
     }

@@ -1,4 +1,4 @@
-//! The engine: one call from its request to its outcome, over whatever hosts it was given.
+//! The engine runs a call from its request to its outcome, on the registered tool hosts.
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::Arc;
@@ -23,7 +23,7 @@ use crate::score::Scores;
 use crate::strategy::{Ran, Run, first, merge, race};
 use crate::tags::Tagger;
 
-/// Finds tools and runs them.
+/// The catalog, the hosts and the routing state of one process; runs tool calls.
 pub struct Engine {
     catalog: CatalogCell,
     hosts: ArcSwap<FastMap<Source, Hosted>>,
@@ -56,7 +56,7 @@ impl std::fmt::Debug for Engine {
 }
 
 impl Engine {
-    /// An engine without tools, that remembers nothing.
+    /// Creates an engine without tools and without a call log.
     pub fn new(policy: Policy, events: Arc<dyn EventSink>) -> Self {
         Self {
             catalog: CatalogCell::default(),
@@ -71,50 +71,51 @@ impl Engine {
         }
     }
 
-    /// The same engine, with its own words for what tools are good for. Before any tools are set.
+    /// Sets the tagger that assigns capabilities to tools. Must be called before any tools are set.
     #[must_use]
     pub fn tagged_by(mut self, tagger: Tagger) -> Self {
         self.catalog = CatalogCell::new(tagger);
         self
     }
 
-    /// The same engine, with prefixes reserved for these servers too. Before any tools are set.
+    /// Reserves the name prefixes of these servers too. Must be called before any tools are set.
     #[must_use]
     pub fn reserving<'a>(self, servers: impl IntoIterator<Item = &'a ServerId>) -> Self {
         self.set_reserved(servers);
         self
     }
 
-    /// Replaces the servers whose prefixes are reserved. Tools that are in the catalog keep their names until they are set again.
+    /// Replaces the servers whose prefixes are reserved. Tools already in the catalog keep their names until they are
+    /// set again.
     pub fn set_reserved<'a>(&self, servers: impl IntoIterator<Item = &'a ServerId>) {
         self.reserved.store(Arc::new(reserved_for(servers)));
     }
 
-    /// Replaces the routing policy; calls under way keep the one they began with.
+    /// Replaces the routing policy. Running calls keep the policy they started with.
     pub fn set_policy(&self, policy: Policy) {
         self.policy.store(Arc::new(policy));
     }
 
-    /// The names that no definition can take.
+    /// The names that tool definitions must not use.
     pub fn reserved(&self) -> Arc<ReservedNames> {
         self.reserved.load_full()
     }
 
-    /// The same engine, writing calls down.
+    /// Records calls in `log`.
     #[must_use]
     pub fn recording(mut self, log: Arc<dyn CallLog>) -> Self {
         self.log = Some(log);
         self
     }
 
-    /// The same engine, with somebody who puts texts together.
+    /// Sets the synthesizer that merges the texts of several sources.
     #[must_use]
     pub fn synthesizing(mut self, synthesizer: Arc<dyn Synthesizer>) -> Self {
         self.synthesizer = Some(synthesizer);
         self
     }
 
-    /// Adds the host of a source; its tools are set apart from that.
+    /// Adds the host of a source. Its tools are set separately with `set_tools`.
     pub fn add_host(&self, host: &Arc<dyn ToolHost>, deadlines: Deadlines) {
         self.hosts.rcu(|hosts| {
             let mut hosts = FastMap::clone(hosts);
@@ -123,7 +124,7 @@ impl Engine {
         });
     }
 
-    /// Replaces the deadlines of every source; calls under way keep theirs.
+    /// Replaces the deadlines of every source. Running calls keep theirs.
     pub fn set_deadlines(&self, of: impl Fn(&Source) -> Deadlines) {
         self.hosts.rcu(|hosts| {
             let mut hosts = FastMap::clone(hosts);
@@ -134,7 +135,7 @@ impl Engine {
         });
     }
 
-    /// Removes the host of a source and its tools. Calls under way keep the host until they end.
+    /// Removes the host of a source and its tools. Running calls keep the host until they end.
     pub fn remove_host(&self, source: &Source) {
         self.set_tools(source, &[]);
         self.hosts.rcu(|hosts| {
@@ -149,22 +150,22 @@ impl Engine {
         self.catalog.replace_source(source, &self.reserved.load().apply(source, tools));
     }
 
-    /// The catalog as it is now.
+    /// The current catalog snapshot.
     pub fn catalog(&self) -> Arc<Catalog> {
         self.catalog.snapshot()
     }
 
-    /// How calls are routed.
+    /// The current routing policy.
     pub fn policy(&self) -> Arc<Policy> {
         self.policy.load_full()
     }
 
-    /// How tools have fared.
+    /// Success and latency scores of the tools.
     pub fn scores(&self) -> &Scores {
         &self.scores
     }
 
-    /// Who listens.
+    /// The event sink.
     pub fn events(&self) -> &Arc<dyn EventSink> {
         &self.events
     }
@@ -181,7 +182,7 @@ impl Engine {
         self.hosts.load().get(source).map(|hosted| (Arc::clone(&hosted.host), hosted.deadlines))
     }
 
-    /// Decides who would serve a call, and runs nothing.
+    /// Routes a call without running it.
     pub fn explain(&self, request: Request<'_>) -> Result<Route, ToolError> {
         let (catalog, policy) = (self.catalog(), self.policy.load());
         route(request, Known { catalog: &catalog, policy: &policy, scores: &self.scores })
@@ -192,7 +193,7 @@ impl Engine {
         self.run_call(&call).await
     }
 
-    /// The same for whoever keeps the call.
+    /// Runs a call by reference. Dropping the future cancels it.
     pub async fn run_call(&self, call: &ToolCall) -> Outcome {
         let started = Instant::now();
         let heard = !self.events.is_disabled();
@@ -241,14 +242,14 @@ impl Engine {
     async fn run(&self, run: Run<'_>, route: &Route) -> Ran {
         match route.strategy {
             Strategy::First => first::run(run, &route.candidates, Vec::new()).await,
-            // Seldom enough, and large: what always runs should not have to give them room.
+            // Rare and large futures: boxed so that they do not enlarge the future of every call.
             Strategy::Race => Box::pin(race::run(run, route)).await,
             Strategy::Merge => Box::pin(merge::run(run, route)).await,
         }
     }
 }
 
-/// Shuffles equals: another order for each call, and the same one for the same call.
+/// Seed for shuffling equally ranked candidates. It differs between calls and is stable for one call id.
 fn seed(call: &ToolCall) -> u64 {
     let mut hasher = DefaultHasher::new();
     call.id.hash(&mut hasher);

@@ -1,4 +1,5 @@
-//! What exists, what fits, run it: the catalog, the router, the strategies and the attempts. Knows only core.
+//! Tool calls: the catalog of tools, the router that selects candidates, the strategies that run them, and single
+//! attempts with deadlines. Depends only on `toolhub_core`.
 
 mod attempt;
 pub mod brief;

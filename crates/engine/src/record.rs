@@ -1,5 +1,5 @@
-//! Writing a call down: before it runs where it may change something, after it in any case. Where the first cannot be
-//! done, the call is not run.
+//! Writes calls to the call log: before execution if the call may change state, and always after it. A call whose
+//! intent cannot be written is not executed.
 
 use std::time::{Duration, SystemTime};
 
@@ -14,18 +14,18 @@ use crate::coerce::Coerced;
 use crate::router::Route;
 use crate::strategy::Ran;
 
-/// One call, being written down.
+/// The log record of one call.
 pub(crate) struct Record<'a> {
     call: &'a ToolCall,
     at: SystemTime,
     route: Option<&'a Route>,
-    /// Taken when all is written.
+    /// Taken once everything is written.
     log: Option<&'a dyn CallLog>,
     events: &'a dyn EventSink,
     may_change: bool,
-    /// Names the record, once something was made ready for it.
+    /// The record id, set when the first entry is built.
     record: Option<RecordId>,
-    /// Whether it is written that it began; then that it ended must be.
+    /// Whether the start is written; then the end must be written too.
     begun: bool,
 }
 
@@ -40,14 +40,14 @@ impl<'a> Record<'a> {
         Self { call, at, route, log, events, may_change, record: None, begun: false }
     }
 
-    /// How the call began. Made ready when it is written: most calls are written once, after they ran.
+    /// The start entry. Built on demand: most calls are written once, after execution.
     fn start(&mut self) -> CallStart {
         let candidates = self.route.map(|route| &route.candidates[..]).unwrap_or_default();
         CallStart {
             record: self.record.get_or_insert_with(|| RecordId::at(self.at)).clone(),
             call: stored_id(&self.call.id),
             tool: stored_name(&self.call.tool),
-            // What is sent is what is remembered.
+            // Stores the arguments as sent to the tool.
             arguments: stored_arguments(
                 self.mended().map_or(&self.call.arguments, |mended| &mended.arguments),
             ),
@@ -60,13 +60,13 @@ impl<'a> Record<'a> {
         }
     }
 
-    /// What was mended in the arguments.
+    /// The coercions of the arguments.
     fn mended(&self) -> Option<&'a Coerced> {
         self.route?.candidates.first()?.mended.as_ref()
     }
 
-    /// Writes that the call begins, where it may change something, and waits until that is safe. Waits while the call
-    /// log is behind by too much.
+    /// Writes the start of a call that may change state, and waits until it is durable. Also waits while the queue of
+    /// the call log is full.
     pub(crate) async fn begin(&mut self) -> Result<(), ToolError> {
         let Some(log) = self.log else { return Ok(()) };
         if let Some(room) = log.wait_for_room() {
@@ -86,17 +86,17 @@ impl<'a> Record<'a> {
         }
     }
 
-    /// Writes what came of it where it is written that it began, and waits until that is safe.
+    /// Writes the end of a call whose start is written, and waits until it is durable.
     pub(crate) async fn end_safely(&mut self, ran: &Ran, took: Duration) {
         let (Some(log), Some(record)) = (self.log.filter(|_| self.begun), &self.record) else { return };
         if let Err(error) = log.finish(self.end(record, ran, took)).await {
-            // It ran, and the caller must hear of that; but nobody will find it later.
+            // The call was executed, so that its result is still returned; only its record is incomplete.
             let detail = format!("the end of the call could not be written: {error}");
             self.events.emit(Event::now(Some(self.call.id.clone()), EventKind::Fault { detail }));
         }
     }
 
-    /// Makes the outcome. Where nothing was written yet, what came of it is noted, and nobody waits for that.
+    /// Builds the outcome. If nothing is written yet, the call is queued for the log without waiting.
     pub(crate) fn finish(mut self, ran: Ran, took: Duration) -> Outcome {
         let handle = self.log.take().and_then(|log| self.noted(log, &ran, took));
         let truncated = ran.merged.as_ref().is_some_and(|merged| merged.whole.is_some());
@@ -115,11 +115,11 @@ impl<'a> Record<'a> {
         }
     }
 
-    /// Notes a call where that was not done yet; returns what its output can be found by.
+    /// Queues a call for the log unless it is written already. Returns the handle of its stored output.
     fn noted(&mut self, log: &dyn CallLog, ran: &Ran, took: Duration) -> Option<RecordId> {
         if !self.begun {
-            // Where a sample is stored, the other calls that succeeded are only counted. A call that failed, or whose
-            // output was shortened, is stored in any case.
+            // With sampling, other successful calls are only counted. Failed calls and those with shortened output
+            // are always stored.
             if !self.may_change && ran.result.is_ok() && ran.merged.is_none() && !log.wants_details() {
                 log.count(&ran.attempts, self.at);
                 return None;
@@ -146,9 +146,9 @@ impl<'a> Record<'a> {
 }
 
 impl Drop for Record<'_> {
-    /// A call that was dropped half-way is written down too, without waiting.
+    /// Also records a call that was cancelled while running, without waiting.
     fn drop(&mut self) {
-        // One that may change something and was not written down before was not run either.
+        // A call that may change state and has no start record was not executed.
         let ran = self.begun || !self.may_change;
         let Some(log) = self.log.take().filter(|_| ran) else { return };
         let (start, error) = (self.start(), ToolError::Cancelled);
@@ -165,7 +165,7 @@ impl Drop for Record<'_> {
     }
 }
 
-/// What is remembered as the output: all of it, where less is handed on.
+/// The output to store: the complete one if the result is shortened.
 fn output_of(ran: &Ran) -> Option<&ToolOutput> {
     let whole = ran.merged.as_ref().and_then(|merged| merged.whole.as_ref());
     whole.or(match &ran.result {
@@ -180,12 +180,12 @@ fn told(error: &ToolError) -> (String, Text) {
     (error.kind().to_owned(), Text::new(text(Lang::En), text(Lang::Zh)))
 }
 
-/// Of a name or an id that a caller chose so many bytes are kept.
+/// Maximum stored bytes of a name or id that the caller chose.
 const MAX_STORED_NAME: usize = 1 << 10;
-/// Of a request or the text of an error so many bytes are kept: an error may quote a whole message.
+/// Maximum stored bytes of a request or an error text; an error may quote a whole message.
 const MAX_STORED_TEXT: usize = 8 << 10;
 
-/// The first bytes of a text.
+/// The first `bytes` bytes, cut at a character boundary.
 fn prefix(text: &str, bytes: usize) -> &str {
     &text[..text.floor_char_boundary(bytes)]
 }

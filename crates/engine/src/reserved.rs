@@ -1,5 +1,5 @@
-//! Names that a definition cannot take: those of the control tools, and those that begin with the prefix of another
-//! source. Such a tool enters the catalog as `source__name`, so no caller has to tell the two apart.
+//! Names that tool definitions must not use: those of the control tools, and those that begin with the prefix of
+//! another source. Such a tool enters the catalog as `source__name`, so that names stay unambiguous.
 
 use std::collections::HashSet;
 
@@ -7,11 +7,11 @@ use sha2::{Digest as _, Sha256};
 use toolhub_core::source::SourceKind;
 use toolhub_core::{Source, Tool};
 
-/// The longest name that every client accepts.
+/// The longest name that all clients accept.
 const MAX_NAME: usize = 64;
-/// Stands between a source and the name of its tool.
+/// Separates a source from the name of its tool.
 const SEPARATOR: &str = "__";
-/// Tools that find and call others, or show what is kept, and the kind of source that each belongs to.
+/// Tools that find and call other tools or read stored data, with the kind of source that may define each.
 const CONTROL_TOOLS: [(&str, SourceKind); 6] = [
     ("call_tool", SourceKind::Native),
     ("search_tools", SourceKind::Native),
@@ -21,23 +21,23 @@ const CONTROL_TOOLS: [(&str, SourceKind); 6] = [
     ("use_skill", SourceKind::Skill),
 ];
 
-/// The names that are reserved, given which sources there are.
+/// The reserved names for a set of sources.
 #[derive(Debug, Clone, Default)]
 pub struct ReservedNames {
-    /// Each source with the beginning that is its own.
+    /// Each source and its name prefix.
     prefixes: Vec<(String, String)>,
 }
 
 impl ReservedNames {
-    /// With these servers, whether or not they are enabled, beside the sources that are always there.
+    /// Reserves the prefixes of these servers, enabled or not, and of the built-in sources.
     pub fn new<'a>(servers: impl IntoIterator<Item = &'a str>) -> Self {
         let sources = servers.into_iter().chain(["native", "skill"]);
         let prefix = |source: &str| format!("{}{SEPARATOR}", comparable(source));
         Self { prefixes: sources.map(|source| (source.to_owned(), prefix(source))).collect() }
     }
 
-    /// Whether a name that this source gives is not its to give. Compared as clients may spell names: without regard to
-    /// case, and with `_` for whatever is no letter, digit, `-` or `_`.
+    /// Whether this source must not use this name. Names are normalized as clients may do it: case-insensitive, with
+    /// `_` for every character other than a letter, digit, `-` or `_`.
     pub fn reserves(&self, source: &Source, name: &str) -> bool {
         let kind = source.kind();
         if kind == SourceKind::Native {
@@ -52,7 +52,7 @@ impl ReservedNames {
         self.prefixes.iter().any(|(other, prefix)| *other != own && compared.starts_with(prefix.as_str()))
     }
 
-    /// The tools of one source under names that are theirs.
+    /// Renames the tools of a source that use reserved names.
     pub(crate) fn apply(&self, source: &Source, tools: &[Tool]) -> Vec<Tool> {
         if !tools.iter().any(|tool| self.reserves(source, tool.name().as_str())) {
             return tools.to_vec();
@@ -72,8 +72,8 @@ impl ReservedNames {
     }
 }
 
-/// `source__name` in letters that every client accepts. Two tools never get the same one: where the parts could not be
-/// told apart, or letters were replaced or cut off, a hash of both ends it.
+/// `source__name` in characters that all clients accept. Unique per tool: a hash is appended if the parts are
+/// ambiguous or characters were replaced or cut off.
 pub fn qualified(source: &Source, name: &str) -> String {
     let id = source.to_string();
     let whole = format!("{id}{SEPARATOR}{name}");
@@ -85,7 +85,7 @@ pub fn qualified(source: &Source, name: &str) -> String {
     }
 }
 
-/// The same, always ending in a hash.
+/// The qualified name, always with a hash suffix.
 pub fn hashed(source: &Source, name: &str) -> String {
     let whole = format!("{source}{SEPARATOR}{name}");
     let digest = Sha256::digest(whole.as_bytes());
@@ -142,7 +142,7 @@ mod tests {
         check("skill__run", "evil__skill__run");
         check("GOOD__write", "evil__GOOD__write");
         check("Search_Tools", "evil__Search_Tools");
-        // Its own prefix is its own, and what only resembles a prefix is none.
+        // A source may use its own prefix; similar prefixes are not reserved.
         check("evil__write", "evil__write");
         check("goodness__write", "goodness__write");
         check("good_write", "good_write");

@@ -1,14 +1,15 @@
-//! Whether a failed attempt may be made again, and after how long: pure. Only where nothing can happen twice.
+//! Decides whether a failed attempt is retried, and after which pause. Pure. Retries only if the call cannot take
+//! effect twice.
 
 use std::time::Duration;
 
 use toolhub_core::{Effect, Hints, ToolError};
 
-/// Tries in all.
+/// Maximum number of tries, including the first.
 pub(crate) const MAX_TRIES: u32 = 3;
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 
-/// The pause before the next try, or `None` where there must not be one. `jitter` from 0 to 1 spreads the pauses.
+/// The pause before the next try, or `None` if there must not be one. `jitter` from 0 to 1 spreads the pauses.
 pub(crate) fn pause(error: &ToolError, hints: Hints, tries: u32, jitter: f64) -> Option<Duration> {
     if tries >= MAX_TRIES || !may_retry(error, hints) {
         return None;
@@ -26,10 +27,10 @@ fn may_retry(error: &ToolError, hints: Hints) -> bool {
     match error {
         ToolError::ConnectionFailed { lasting: true, .. } => false,
         ToolError::ConnectionFailed { effect: Effect::None, .. } => true,
-        // Lost under way: again only where a second time does no harm.
+        // Connection lost during the call: retried only if repeating does no harm.
         ToolError::ConnectionFailed { .. } => hints.may_repeat(),
-        // While connecting the call had not been sent. Once it was sent, no status proves that it did not run, so that
-        // `Retry-After` is for read-only and idempotent tools.
+        // With `Effect::None` the call had not been sent. Once it is sent, no status proves that it did not run, so
+        // that `Retry-After` is honored only for read-only and idempotent tools.
         ToolError::HttpStatus { status: 408 | 425 | 429 | 500 | 502..=504, effect, .. } => {
             *effect == Effect::None || hints.may_repeat()
         }

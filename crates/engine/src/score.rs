@@ -1,4 +1,4 @@
-//! How well each tool has fared, as an order: success with its uncertainty, then speed. Old days count less.
+//! Ranks tools by their history: lower confidence bound of the success rate, then latency. Older days weigh less.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
@@ -7,29 +7,29 @@ use toolhub_core::lang::Text;
 use toolhub_core::statistics::{Day, Tally, ToolStatistics};
 use toolhub_core::{FastMap, Source, ToolName};
 
-/// After so many days a success or a failure counts half.
+/// Half-life of a result's weight, in days.
 const HALF_LIFE_DAYS: f64 = 14.0;
-/// 95 of 100: how sure the lower end of the success rate is.
+/// z-value of the 95 % confidence interval.
 const Z: f64 = 1.96;
-/// How much speed counts beside success.
+/// Weight of latency beside the success rate.
 const SPEED_SHARE: f64 = 0.15;
 
-/// What is known of how tools fare. Readers and writers hold it for well under a microsecond.
+/// Statistics of all tools. The lock is held for well under a microsecond.
 #[derive(Debug, Default)]
 pub struct Scores(Mutex<BySource>);
 
 type BySource = FastMap<Source, FastMap<ToolName, ToolStatistics>>;
 
-/// How one tool stands.
+/// The score of one tool.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Score {
-    /// From 0 to 1, more is better.
+    /// From 0 to 1, higher is better.
     pub value: f64,
     /// Successes and failures, over all days.
     pub tally: Tally,
-    /// When it last succeeded.
+    /// Time of the last success.
     pub last_success: Option<SystemTime>,
-    /// How long half of its successes take.
+    /// Median duration of successful calls.
     pub median: Option<Duration>,
 }
 
@@ -46,7 +46,7 @@ impl Scores {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes over what is remembered from before, in place of what is known.
+    /// Loads stored statistics; replaces the current entries of the same tools.
     pub fn load(&self, statistics: Vec<ToolStatistics>) {
         let mut all = self.all();
         for entry in statistics {
@@ -54,7 +54,7 @@ impl Scores {
         }
     }
 
-    /// Counts one use, just now.
+    /// Counts one use at the current time.
     pub fn count(&self, of: (&Source, &ToolName), success: bool, took: Duration) {
         self.note(of, Use { success, took, at: SystemTime::now() });
     }
@@ -62,7 +62,7 @@ impl Scores {
     /// Counts one use.
     pub(crate) fn note(&self, (source, tool): (&Source, &ToolName), Use { success, took, at }: Use) {
         let mut all = self.all();
-        // Looked up first: only the first use of a tool has to copy its name.
+        // Lookup first: only the first use of a tool clones its name.
         if let Some(entry) = all.get_mut(source).and_then(|tools| tools.get_mut(tool)) {
             return entry.count(success, took, at);
         }
@@ -72,7 +72,7 @@ impl Scores {
         entry.count(success, took, at);
     }
 
-    /// How one tool stands.
+    /// The score of one tool.
     pub fn of(&self, source: &Source, tool: &ToolName) -> Score {
         let all = self.all();
         match all.get(source).and_then(|tools| tools.get(tool)) {
@@ -105,7 +105,7 @@ impl From<&ToolStatistics> for Score {
 }
 
 impl Score {
-    /// The score in words.
+    /// The score as text.
     pub fn text(&self) -> Text {
         let total = self.tally.total();
         if total == 0 {
@@ -127,8 +127,8 @@ fn millis(time: Duration) -> String {
     }
 }
 
-/// The lower end of a success rate (Wilson's interval), with one success and one failure taken for granted: so one of
-/// one stands below 98 of 100, and what was never tried above what always failed.
+/// Lower bound of the Wilson score interval, with one success and one failure added: so 1 of 1 ranks below 98 of 100,
+/// and an unused tool above one that always failed.
 pub fn at_least(successes: f64, total: f64) -> f64 {
     let (successes, total) = (successes + 1.0, total + 2.0);
     let rate = successes / total;

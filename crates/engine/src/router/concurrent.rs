@@ -1,4 +1,4 @@
-//! Who may run side by side, in which order, and whether they race or are merged.
+//! Selects the candidates that may run concurrently, their order, and whether they race or are merged.
 
 use std::sync::Arc;
 
@@ -9,28 +9,28 @@ use super::policy::{Policy, Strategy};
 use crate::catalog::Entry;
 use crate::score::{Score, Scores};
 
-/// Candidates in the order they are run.
+/// Candidates in execution order.
 pub(super) struct Lineup<'a> {
     pub(super) strategy: Strategy,
-    /// How many of them, from the first, begin at the same time.
+    /// Number of leading candidates that start at the same time.
     pub(super) batch: usize,
     pub(super) entries: Vec<&'a Arc<Entry>>,
-    /// How those that run side by side stand; empty where none do.
+    /// Scores of the candidates that run concurrently; empty if none do.
     pub(super) scores: Vec<Score>,
 }
 
-/// What the choice is made by.
+/// Inputs of the selection.
 pub(super) struct Choice<'a> {
     pub(super) policy: &'a Policy,
     pub(super) scores: &'a Scores,
-    /// The capability that was asked for, where the call goes by one.
+    /// The requested capability, if the call names one instead of a tool.
     pub(super) capability: Option<&'a str>,
-    /// Shuffles equals of a capability.
+    /// Seed for shuffling equally ranked candidates of a capability.
     pub(super) seed: u64,
 }
 
 impl Choice<'_> {
-    /// Lines the candidates up. `group` is in the routing order.
+    /// Orders the candidates and selects the strategy. `group` is in routing order.
     pub(super) fn line_up<'a>(&self, group: Vec<&'a Arc<Entry>>, reasons: &mut Vec<Text>) -> Lineup<'a> {
         let (safe, other): (Vec<_>, Vec<_>) =
             group.iter().copied().partition(|entry| entry.tool.hints().may_repeat());
@@ -62,7 +62,7 @@ impl Choice<'_> {
         Lineup { strategy, batch, entries, scores }
     }
 
-    /// Race or merge, and why.
+    /// Selects race or merge, with the reason.
     fn strategy(&self, safe: &[&Arc<Entry>]) -> (Strategy, Text) {
         if self.capability.is_some() && safe.len() <= 2 {
             return (
@@ -90,8 +90,8 @@ impl Choice<'_> {
         }
     }
 
-    /// The one that succeeded last first, then native before skill before MCP, then by score. Equals of a capability
-    /// are shuffled, so that the work is spread; others keep the routing order.
+    /// Sorts by most recent success, then native before skill before MCP, then by score. Equal candidates of a
+    /// capability are shuffled to spread the load; others keep the routing order.
     fn order<'a>(
         &self,
         mut safe: Vec<&'a Arc<Entry>>,
@@ -135,7 +135,7 @@ fn priority(entry: &Entry) -> u8 {
     }
 }
 
-/// The tags that all have, in the order of the first.
+/// The tags that all entries share, in the order of the first entry.
 fn shared_tags<'a>(safe: &[&'a Arc<Entry>]) -> Vec<&'a str> {
     let Some((first, others)) = safe.split_first() else { return Vec::new() };
     let shared = first.tags().iter().filter(|tag| others.iter().all(|entry| entry.tags().contains(tag)));

@@ -1,5 +1,4 @@
-//! The router: pure. A call, a catalog, a policy and how tools have fared give a route, always the same one, and
-//! say why.
+//! The router, a pure function: the same call, catalog, policy and scores always give the same route, with reasons.
 
 mod concurrent;
 mod policy;
@@ -24,41 +23,41 @@ use crate::suggest::near_names;
 
 pub use self::policy::{Policy, SourceFilter, Strategy};
 
-/// How many near names an error offers.
+/// Maximum number of similar names in an error.
 const NEAR: usize = 3;
-/// How many candidates of a capability are enough: whoever comes after would hardly ever be asked.
+/// Maximum number of candidates of a capability; later ones would hardly ever be tried.
 const ENOUGH: usize = 8;
 
-/// What is to be routed.
+/// The call to route.
 #[derive(Debug, Clone, Copy)]
 pub struct Request<'a> {
-    /// Which tool; or which capability.
+    /// The name of a tool or of a capability.
     pub tool: &'a str,
-    /// Which of the two.
+    /// Whether `tool` names a tool or a capability.
     pub by: CallBy,
-    /// Where the caller believes it to live.
+    /// The source that the caller names.
     pub source: Option<&'a str>,
-    /// The arguments; without them nobody is left out for not accepting them.
+    /// The arguments. Without them, no candidate is excluded by its schema.
     pub arguments: Option<&'a RawJson>,
-    /// Whether they are mended where they do not fit.
+    /// Whether arguments that do not match the schema are coerced.
     pub mending: Mending,
-    /// Who may serve it, where not everybody may.
+    /// The sources that may serve the call; `None` allows all.
     pub among: Option<&'a [Source]>,
-    /// Shuffles equals where the call goes by capability.
+    /// Seed for shuffling equally ranked candidates of a capability.
     pub seed: u64,
-    /// Whether anybody wants to know why it comes out as it does.
+    /// Whether reasons are collected.
     pub explained: bool,
 }
 
 impl Request<'_> {
-    /// Whether that source may serve it.
+    /// Whether this source may serve the call.
     fn admits(&self, source: &Source) -> bool {
         self.among.is_none_or(|among| among.contains(source))
     }
 }
 
 impl<'a> Request<'a> {
-    /// A request for a tool by its name, and nothing else said.
+    /// A request for a tool by name, with defaults for everything else.
     pub fn named(tool: &'a str) -> Self {
         let (by, mending) = (CallBy::Name, Mending::Off);
         Self { tool, by, source: None, arguments: None, mending, among: None, seed: 0, explained: true }
@@ -70,51 +69,51 @@ impl<'a> Request<'a> {
 pub struct Candidate {
     /// The tool.
     pub entry: Arc<Entry>,
-    /// Why it stands where it stands.
+    /// Reason for its position.
     pub why: Text,
-    /// The arguments it is given, where they had to be mended for it.
+    /// The coerced arguments, if the call's own did not match the schema.
     pub mended: Option<Coerced>,
 }
 
 impl Candidate {
-    /// Where it lives.
+    /// The source of the tool.
     pub fn source(&self) -> &Source {
         &self.entry.tool.source
     }
 }
 
-/// The router's answer.
+/// The result of routing.
 #[derive(Debug, Clone)]
 pub struct Route {
     /// How the candidates are run.
     pub strategy: Strategy,
-    /// How many of them, from the first, begin at the same time.
+    /// Number of leading candidates that start at the same time.
     pub batch: usize,
-    /// Who could serve the call, first tried first. Never empty.
+    /// The candidates in the order they are tried. Never empty.
     pub candidates: Vec<Candidate>,
-    /// Why it came out like this.
+    /// Reasons for this route.
     pub reasons: Vec<Text>,
 }
 
 impl Route {
-    /// Whether running it may change anything.
+    /// Whether a candidate may change state: true unless all of them are read-only.
     pub fn may_change(&self) -> bool {
         self.candidates.iter().any(|candidate| candidate.entry.tool.hints().read_only != Some(true))
     }
 }
 
-/// What a route is decided by, beside the request.
+/// Inputs of routing beside the request.
 #[derive(Debug, Clone, Copy)]
 pub struct Known<'a> {
-    /// Which tools there are.
+    /// The available tools.
     pub catalog: &'a Catalog,
-    /// What the owner wants.
+    /// The configured routing policy.
     pub policy: &'a Policy,
-    /// How tools have fared.
+    /// Success and latency scores of the tools.
     pub scores: &'a Scores,
 }
 
-/// Decides who serves a call.
+/// Routes a call.
 pub fn route(request: Request<'_>, known: Known<'_>) -> Result<Route, ToolError> {
     match single_candidate(request, known) {
         Some(entry) => {
@@ -126,14 +125,14 @@ pub fn route(request: Request<'_>, known: Known<'_>) -> Result<Route, ToolError>
     }
 }
 
-/// The same, whoever and however many there are.
+/// Routes a call by the general path, for any number of candidates.
 fn route_among(request: Request<'_>, known: Known<'_>) -> Result<Route, ToolError> {
     let Known { policy, scores, .. } = known;
     let filter = policy.source_filter(request.source)?;
     let mut reasons: Vec<Text> = source_reason(request.source, &filter, policy).into_iter().collect();
     let only = filter.only();
     let capability = (request.by == CallBy::Capability).then_some(request.tool);
-    // However many candidates there are, all of their checks together have one budget.
+    // All schema checks of a call share one step budget, however many candidates there are.
     let steps = Steps::for_bytes(request.arguments.map_or(0, |arguments| arguments.get().len()));
     let arguments = request.arguments.map(|arguments| Instance::new(arguments, &steps));
     let check = ArgumentCheck { arguments, mending: request.mending, mended: RefCell::default() };
@@ -141,7 +140,7 @@ fn route_among(request: Request<'_>, known: Known<'_>) -> Result<Route, ToolErro
         None => by_name((request, &check), known, (only, &mut reasons))?,
         Some(capability) => by_capability((capability, request, &check), known, (only, &mut reasons))?,
     };
-    // How many tools have the name itself; none where `source__name` names one.
+    // Number of tools with exactly this name; 0 if the call uses the form `source__name`.
     let offered =
         known.catalog.named(request.tool).filter(|entry| request.admits(&entry.tool.source)).count();
     if request.explained && only.is_none() && capability.is_none() && offered > 0 {
@@ -171,7 +170,7 @@ fn route_among(request: Request<'_>, known: Known<'_>) -> Result<Route, ToolErro
     Ok(Route { strategy: lineup.strategy, batch: lineup.batch, candidates, reasons })
 }
 
-/// Those called by that name whose schema accepts the arguments, in the routing order.
+/// Tools of this name whose schema accepts the arguments, in routing order.
 fn by_name<'a>(
     (request, check): (Request<'_>, &ArgumentCheck<'_>),
     known: Known<'a>,
@@ -200,7 +199,7 @@ fn by_name<'a>(
     })
 }
 
-/// The tool that `source__name` means.
+/// Resolves `source__name`.
 fn qualified<'a>(request: Request<'_>, known: Known<'a>) -> Option<&'a Arc<Entry>> {
     let (source, name) = request.tool.split_once("__")?;
     let own = |entry: &&Arc<Entry>| {
@@ -210,8 +209,8 @@ fn qualified<'a>(request: Request<'_>, known: Known<'a>) -> Option<&'a Arc<Entry
     known.catalog.named(name).find(own)
 }
 
-/// Without the tools of other servers than the first: a tool of the same name is not the same tool, unless the owner
-/// declared the servers equivalent. Skills and native tools stay, after or before them as the order says.
+/// Removes tools of all servers but the first: equal names do not imply equal behavior, unless the policy declares
+/// the servers equivalent. Skills and native tools stay, in the configured order.
 fn of_one_server<'a>(
     mut entries: Vec<&'a Arc<Entry>>,
     policy: &Policy,
@@ -236,13 +235,13 @@ fn of_one_server<'a>(
     entries
 }
 
-/// Those that are good for that and know every argument they are given, in the routing order.
+/// Tools with this capability whose schema declares all given arguments, in routing order.
 fn by_capability<'a>(
     (capability, request, check): (&str, Request<'_>, &ArgumentCheck<'_>),
     known: Known<'a>,
     (only, reasons): (Option<&Source>, &mut Vec<Text>),
 ) -> Result<Vec<&'a Arc<Entry>>, ToolError> {
-    // Whole sources are put in order, so that it does not matter how many tools each of them has.
+    // Sorts whole sources, so that the cost does not depend on their number of tools.
     let admitted = |source: &Source| request.admits(source) && only.is_none_or(|only| source == only);
     let tagged = known.catalog.tagged(capability).filter(|(source, ..)| admitted(source));
     let mut groups: Vec<_> = tagged
@@ -289,8 +288,8 @@ fn by_capability<'a>(
     Ok(fitting)
 }
 
-/// Without changing tools of other servers than the first that has one: a change that fails at one server is not made at
-/// another, unless the owner declared the servers equivalent.
+/// Removes state-changing tools of all servers but the first that has one: a change that failed on one server must
+/// not be repeated on another, unless the policy declares the servers equivalent.
 fn of_one_changing_server(entries: &mut Vec<&Arc<Entry>>, policy: &Policy) {
     let changes = |entry: &Arc<Entry>| {
         matches!(entry.tool.source, Source::Server(_)) && !entry.tool.hints().may_repeat()
@@ -303,7 +302,7 @@ fn of_one_changing_server(entries: &mut Vec<&Arc<Entry>>, policy: &Policy) {
     entries.retain(|entry| !changes(entry) || stays(&entry.tool.source));
 }
 
-/// Without those that are held back. Where nobody is left, that is the answer.
+/// Removes quarantined tools. Returns an error if none is left.
 fn trusted<'a>(
     group: Vec<&'a Arc<Entry>>,
     reasons: &mut Vec<Text>,
@@ -341,7 +340,7 @@ fn changed(tool: &Tool) -> Text {
     )
 }
 
-/// Says what a call's `source` means for its route.
+/// The effect of a call's `source` on its route, as a reason.
 fn source_reason(source: Option<&str>, filter: &SourceFilter, policy: &Policy) -> Option<Text> {
     match filter {
         SourceFilter::Any => None,
@@ -368,7 +367,7 @@ fn source_reason(source: Option<&str>, filter: &SourceFilter, policy: &Policy) -
     }
 }
 
-/// The tools that policy allows, in its order.
+/// The tools that the policy allows, in its order.
 fn ordered<'a>(tools: impl Iterator<Item = &'a Arc<Entry>>, policy: &Policy) -> Vec<&'a Arc<Entry>> {
     let mut ranked: Vec<_> =
         tools.filter_map(|entry| Some((policy.rank(&entry.tool.source)?, entry))).collect();
@@ -376,7 +375,7 @@ fn ordered<'a>(tools: impl Iterator<Item = &'a Arc<Entry>>, policy: &Policy) -> 
     ranked.into_iter().map(|(_, entry)| entry).collect()
 }
 
-/// Those whose schema accepts the arguments. Where nobody's does, the first one's complaint is the answer.
+/// Tools whose schema accepts the arguments. If none does, returns the error of the first one.
 fn fitting<'a>(
     check: &ArgumentCheck<'_>,
     group: &[&'a Arc<Entry>],
@@ -416,12 +415,12 @@ fn fitting<'a>(
 struct ArgumentCheck<'a> {
     arguments: Option<Instance<'a>>,
     mending: Mending,
-    /// What was mended, and for which candidate.
+    /// The coerced arguments per candidate.
     mended: RefCell<Vec<(Arc<Entry>, Coerced)>>,
 }
 
 impl ArgumentCheck<'_> {
-    /// Whether a tool accepts the arguments: `true` says that they had to be mended.
+    /// Whether a tool accepts the arguments; `Ok(true)` means that they had to be coerced.
     fn accepts(&self, entry: &Arc<Entry>) -> Result<bool, ToolError> {
         let mended = match &self.arguments {
             Some(arguments) => arguments.steps().with_share(|| self.suited(entry, arguments))?,
@@ -432,7 +431,7 @@ impl ArgumentCheck<'_> {
         Ok(is_mended)
     }
 
-    /// What a tool that accepts the arguments is given instead of them.
+    /// The coerced arguments for a tool that accepts them only in this form.
     fn mended_for(&self, entry: &Arc<Entry>) -> Option<Coerced> {
         let all = self.mended.borrow();
         all.iter().find(|(of, _)| Arc::ptr_eq(of, entry)).map(|(_, mended)| mended.clone())
@@ -447,7 +446,7 @@ impl ArgumentCheck<'_> {
         if self.mending == Mending::Off {
             return checked.map(|()| None);
         }
-        // Most schemas let pass what they do not know, and the tool never sees it.
+        // Most schemas accept undeclared members, which the tool then ignores.
         let fits = checked.is_ok() && entry.knows_all(raw);
         if fits {
             return Ok(None);
@@ -484,7 +483,7 @@ fn order_text(policy: &Policy, (fitting, offered): (&[&Arc<Entry>], usize)) -> T
     }
 }
 
-/// Why a candidate stands where it stands.
+/// The rule that determines a candidate's position.
 #[derive(Clone, Copy)]
 enum Standing {
     Named,
@@ -520,7 +519,7 @@ fn why(entry: &Arc<Entry>, (place, standing): (usize, Standing), lineup: &Lineup
     )
 }
 
-/// Why one that runs side by side with others stands where it stands.
+/// Reason for the position of a candidate that runs concurrently with others.
 fn beside_text(place: usize, lineup: &Lineup<'_>, score: &Score) -> Text {
     let latest = lineup.scores.iter().filter_map(|score| score.last_success).max();
     let role = if latest.is_some() && score.last_success == latest && place == 0 {
@@ -538,7 +537,7 @@ fn beside_text(place: usize, lineup: &Lineup<'_>, score: &Score) -> Text {
     )
 }
 
-/// The error for a name that no tool has; for `server__name`, that the server has no such tool.
+/// The error for an unknown name; for `server__name`, it states that the server has no such tool.
 fn unknown_qualified(request: Request<'_>, known: Known<'_>) -> ToolError {
     let server = |prefix: &str| known.policy.servers.iter().find(|id| id.as_str() == prefix);
     let split = request.tool.split_once("__");
@@ -564,7 +563,7 @@ fn unknown(tool: &str, only: Option<&Source>, named: &[&Arc<Entry>], catalog: &C
         }
         None => catalog.names().collect(),
     };
-    // A name with a prefix is compared with the names that have one.
+    // A qualified name is compared with qualified names.
     let qualified: Vec<String> = match only {
         None if tool.contains("__") => {
             catalog.iter().map(|entry| format!("{}__{}", entry.tool.source, entry.tool.name())).collect()

@@ -1,4 +1,4 @@
-//! What the owner wants of routing: the order of sources, and which capabilities are raced and which merged.
+//! The routing policy: the order of sources, and the strategy (race or merge) of each capability.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use toolhub_core::{ServerId, Source, ToolError};
 
 use crate::suggest::near_names;
 
-/// Sources that models name by habit, wherever the tool lives.
+/// Source names that models write by habit, regardless of the tool's actual source.
 const GUESSED: [&str; 2] = ["native", "appflowy"];
 /// Values of `source` that mean the same as none.
 const UNSPECIFIED: [&str; 2] = ["", "auto"];
@@ -17,16 +17,16 @@ const MAX_SUGGESTIONS: usize = 3;
 /// Which sources the `source` of a call allows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SourceFilter {
-    /// All: none is named.
+    /// No source is named.
     Any,
-    /// All, though one is named: models write this name by habit.
+    /// A source is named, but ignored: models write this name by habit.
     Guessed,
-    /// This one and no other.
+    /// Only this source.
     Only(Source),
 }
 
 impl SourceFilter {
-    /// The only source that is allowed, if there is one.
+    /// The only allowed source, if there is one.
     pub fn only(&self) -> Option<&Source> {
         match self {
             Self::Only(source) => Some(source),
@@ -38,11 +38,11 @@ impl SourceFilter {
 /// How several candidates are run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Strategy {
-    /// One after another.
+    /// Sequentially.
     First,
-    /// Side by side: the first success wins, and the others are cancelled.
+    /// Concurrently: the first success wins, and the others are cancelled.
     Race,
-    /// Side by side: what they say is put together.
+    /// Concurrently: all results are merged.
     Merge,
 }
 
@@ -65,15 +65,15 @@ impl Strategy {
 /// How calls are routed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Policy {
-    /// The kinds of sources, first tried first.
+    /// The kinds of sources, in the order they are tried.
     pub order: Vec<SourceKind>,
     /// The configured servers, in the order of the config file.
     pub servers: Vec<ServerId>,
-    /// How the candidates of a capability are run.
+    /// The strategy of each capability.
     pub strategies: BTreeMap<String, Strategy>,
-    /// How many candidates run side by side at first.
+    /// Number of candidates that start concurrently.
     pub batch: usize,
-    /// Groups of sources, by name, whose tools of one name do the same: any of them may serve a call by name.
+    /// Groups of source names whose tools of equal name are interchangeable: any of them may serve a call by name.
     pub equivalent: Vec<Vec<String>>,
 }
 
@@ -96,7 +96,7 @@ impl Default for Policy {
 }
 
 impl Policy {
-    /// Where a source stands in the order; `None` where it is not to be used.
+    /// The position of a source in the order; `None` if the source must not be used.
     pub fn rank(&self, source: &Source) -> Option<(usize, usize)> {
         let kind = self.order.iter().position(|kind| *kind == source.kind())?;
         let server = match source {
@@ -106,14 +106,14 @@ impl Policy {
         Some((kind, server))
     }
 
-    /// The policy for these servers, all of which do the same.
+    /// A policy in which all of these servers are equivalent.
     pub fn equivalent_servers(servers: impl IntoIterator<Item = ServerId>) -> Self {
         let servers: Vec<ServerId> = servers.into_iter().collect();
         let equivalent = vec![servers.iter().map(|id| id.as_str().to_owned()).collect()];
         Self { servers, equivalent, ..Self::default() }
     }
 
-    /// Whether the owner declared that two sources do the same.
+    /// Whether the configuration declares two sources equivalent.
     pub fn are_equivalent(&self, one: &Source, other: &Source) -> bool {
         let (one, other) = (one.to_string(), other.to_string());
         self.equivalent.iter().any(|group| group.contains(&one) && group.contains(&other))

@@ -1,5 +1,5 @@
-//! The short way to a route: nearly every call names a tool that one source has, and takes it as it is. The route is the
-//! one that lining up all candidates would give.
+//! Fast path of the router. Nearly every call names a tool that exactly one source offers, with valid arguments. The
+//! result equals that of the general path.
 
 use std::sync::Arc;
 
@@ -9,8 +9,8 @@ use toolhub_core::tool::Trust;
 use super::{Known, Request};
 use crate::catalog::Entry;
 
-/// The one tool of a name, where there is nothing to decide and nothing to tell: nobody else has the name, it may be
-/// used, and it certainly takes the arguments as they are.
+/// Returns the only tool of this name if no decision is needed: no other tool has the name, the tool may be used, its
+/// schema certainly accepts the arguments unchanged, and no reasons are requested.
 pub(super) fn single_candidate<'a>(request: Request<'_>, known: Known<'a>) -> Option<&'a Arc<Entry>> {
     if request.explained || request.by != CallBy::Name || request.source.is_some() {
         return None;
@@ -85,7 +85,8 @@ mod tests {
                 }
             }
         }
-        // One tool, with the arguments that fit and without any; what is named too much may be mended away.
+        // One tool, with matching arguments and without any; undeclared arguments could be removed by coercion, so
+        // those cases take the general path.
         assert_eq!(short, 3 + 2 + 2);
     }
 }

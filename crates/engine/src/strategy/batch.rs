@@ -1,4 +1,4 @@
-//! Candidates that run at the same time: who is done, who is not needed any more, and who is tried after them.
+//! Candidates that run concurrently: collects finished ones, cancels the others, and tries the remaining candidates.
 
 use futures_util::FutureExt as _;
 use futures_util::stream::{FuturesUnordered, StreamExt as _};
@@ -10,20 +10,20 @@ use super::{Ran, Run, Tried, first};
 use crate::retry;
 use crate::router::{Candidate, Route};
 
-/// The first batch of a route, running. Dropping it cancels whoever still runs.
+/// The running first batch of a route. Dropping it cancels the candidates that still run.
 pub(super) struct Batch<'a> {
     run: Run<'a>,
     route: &'a Route,
     started: Instant,
     running: FuturesUnordered<BoxFuture<'a, (usize, Tried)>>,
-    /// By place; `None` while it runs.
+    /// Results by position; `None` while the candidate runs.
     done: Vec<Option<Tried>>,
 }
 
 impl<'a> Batch<'a> {
     pub(super) fn start(run: Run<'a>, route: &'a Route) -> Self {
         let first = &route.candidates[..route.batch.min(route.candidates.len())];
-        // One try each: while others run, a server that cannot be reached is not waited for.
+        // One try each: the batch does not wait for retries of an unreachable server.
         let running = first.iter().enumerate().map(|(place, candidate)| -> BoxFuture<'a, (usize, Tried)> {
             Box::pin(async move { (place, run.candidate(candidate, 1).await) })
         });
@@ -31,7 +31,8 @@ impl<'a> Batch<'a> {
         Self { run, route, started: Instant::now(), running, done }
     }
 
-    /// Waits for the next one to be done, and whoever is done at the same moment; `false` where nobody runs.
+    /// Waits for the next candidate to finish, and collects all that have finished by then. Returns `false` if none
+    /// is running.
     pub(super) async fn next(&mut self) -> bool {
         let Some((place, tried)) = self.running.next().await else { return false };
         self.done[place] = Some(tried);
@@ -45,7 +46,7 @@ impl<'a> Batch<'a> {
         self.done.iter().flatten().any(|tried| tried.result.is_ok())
     }
 
-    /// Ends whoever still runs, and gives the successes in the route's order, whoever was done first.
+    /// Cancels the running candidates. Successes are in the order of the route, not of completion.
     pub(super) fn end(self) -> Ended<'a> {
         let Self { run, route, started, running, done } = self;
         drop(running);
@@ -72,7 +73,7 @@ impl<'a> Batch<'a> {
     }
 }
 
-/// What came of a batch.
+/// The results of a batch.
 pub(super) struct Ended<'a> {
     run: Run<'a>,
     route: &'a Route,
@@ -82,8 +83,9 @@ pub(super) struct Ended<'a> {
 }
 
 impl Ended<'_> {
-    /// After a batch without a success: the rest one by one, then again those of the batch that may work the second
-    /// time. The rest is left out if a candidate of the batch may have taken effect.
+    /// After a batch without a success: tries the remaining candidates sequentially, then retries those of the batch
+    /// whose error is retryable. The remaining candidates are skipped if a candidate of the batch may have taken
+    /// effect.
     pub(super) async fn rest(self) -> Ran {
         let is_unchanged =
             self.failures.iter().all(|(candidate, error)| first::is_harmless(candidate, error));

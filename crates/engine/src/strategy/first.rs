@@ -1,4 +1,4 @@
-//! One after another, in the order given: the next is tried only if the one before certainly had no effect.
+//! Sequential strategy: the next candidate is tried only if the previous one certainly had no effect.
 
 use std::borrow::Borrow;
 
@@ -9,7 +9,7 @@ use super::{Ran, Run};
 use crate::retry::MAX_TRIES;
 use crate::router::Candidate;
 
-/// Tries the candidates in order. `attempts` is what was tried before.
+/// Tries the candidates in order. `attempts` holds earlier attempts.
 pub(crate) async fn run<C: Borrow<Candidate>>(
     run: Run<'_>,
     candidates: &[C],
@@ -22,7 +22,7 @@ pub(crate) async fn run<C: Borrow<Candidate>>(
         if place > 0 && !run.has_time() {
             break;
         }
-        // With somebody else to ask, a server that cannot be reached is not waited for.
+        // With another candidate left, an unreachable server is not retried.
         let tries = if place + 1 == candidates.len() {
             MAX_TRIES.saturating_sub(had(candidate, &attempts))
         } else {
@@ -49,12 +49,12 @@ pub(crate) async fn run<C: Borrow<Candidate>>(
     Ran { ended, ..Ran::failed(last_error, attempts) }
 }
 
-/// Whether a candidate that failed certainly changed nothing, so that another one may be tried.
+/// Whether a failed candidate certainly changed nothing, so that another one may be tried.
 pub(super) fn is_harmless(candidate: &Candidate, error: &ToolError) -> bool {
     candidate.entry.tool.hints().read_only == Some(true) || error.effect() == Effect::None
 }
 
-/// How often a candidate was tried before.
+/// Number of earlier attempts of a candidate.
 fn had(candidate: &Candidate, attempts: &[AttemptRecord]) -> u32 {
     let same = |attempt: &&AttemptRecord| {
         attempt.source == *candidate.source() && attempt.tool == *candidate.entry.tool.name()

@@ -1,5 +1,5 @@
-//! Side by side: what all of them say is put together. Whoever is late when others have answered is not waited for
-//! for ever.
+//! Concurrent strategy: the results of all candidates are merged. Once one has succeeded, the others have limited
+//! time.
 
 use std::time::Duration;
 
@@ -12,12 +12,12 @@ use super::{Merged, Ran, Run};
 use crate::router::Route;
 use crate::synthesis::{self, Part};
 
-/// How long the others may take once one has answered.
+/// Time left for the others after the first success.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// How long a model may take to put texts together.
+/// Timeout of the model that merges texts.
 const MODEL: Duration = Duration::from_secs(10);
 
-/// Runs the first batch and merges what succeeded; where all of it fails, the rest are tried one by one.
+/// Runs the first batch and merges the successes. If all fail, the remaining candidates are tried sequentially.
 pub(crate) async fn run(run: Run<'_>, route: &Route) -> Ran {
     let mut batch = Batch::start(run, route);
     let mut patience: Option<Instant> = None;
@@ -74,7 +74,7 @@ async fn merge(
     Ran { result: Ok(made.output), sources, attempts, merged: Some(merged), ended: None }
 }
 
-/// What a model makes of the texts, where there is a model, they are few and short, and they differ.
+/// The texts merged by a model, if one is configured and the texts are few, short and different.
 async fn model_words(run: Run<'_>, parts: &[Part], tags: &[String]) -> Option<String> {
     let model = run.engine.synthesizer()?;
     let texts = synthesis::texts_for_model(parts, tags)?;

@@ -1,5 +1,5 @@
-//! How several candidates are run, one file per strategy; and what they share: trying one candidate, and what came
-//! of all of them.
+//! The strategies for running several candidates, one file each, and their shared code: trying one candidate, and the
+//! combined result.
 
 mod batch;
 pub(crate) mod first;
@@ -18,21 +18,21 @@ use crate::retry;
 use crate::router::Candidate;
 use crate::score::Use;
 
-/// What came of the candidates.
+/// The combined result of the candidates.
 pub(crate) struct Ran {
     pub(crate) result: Result<ToolOutput, ToolError>,
-    /// Where the output came from.
+    /// The sources of the output.
     pub(crate) sources: Vec<Source>,
     pub(crate) attempts: Vec<AttemptRecord>,
     pub(crate) merged: Option<Merged>,
-    /// When the last of it ended, where that is known: then the clock need not be asked again.
+    /// When the last attempt ended, if known; saves another clock read.
     pub(crate) ended: Option<Instant>,
 }
 
-/// How an output was made of several.
+/// How an output was merged from several.
 pub(crate) struct Merged {
     pub(crate) synthesis: Synthesis,
-    /// Everything, where the output is less.
+    /// The complete output, if `result` is shortened.
     pub(crate) whole: Option<ToolOutput>,
 }
 
@@ -47,17 +47,17 @@ impl Ran {
     }
 }
 
-/// One call under way.
+/// A running call.
 #[derive(Clone, Copy)]
 pub(crate) struct Run<'a> {
     pub(crate) engine: &'a Engine,
     pub(crate) call: &'a ToolCall,
     pub(crate) started: Instant,
-    /// The same moment as the calendar has it.
+    /// The wall-clock time of `started`.
     pub(crate) at: SystemTime,
 }
 
-/// One candidate, tried once or more.
+/// The result of trying one candidate, with all attempts.
 pub(crate) struct Tried {
     pub(crate) result: Result<ToolOutput, ToolError>,
     pub(crate) attempts: Vec<AttemptRecord>,
@@ -75,7 +75,7 @@ impl Run<'_> {
         }
     }
 
-    /// What is left of the caller's own limit at that moment; `None` where there is none.
+    /// Remaining time of the caller's own timeout at `now`; `None` if it set none.
     fn left(&self, now: Instant) -> Option<Duration> {
         self.call.timeout.map(|timeout| timeout.saturating_sub(now - self.started))
     }
@@ -85,7 +85,8 @@ impl Run<'_> {
         self.left(Instant::now()).is_none_or(|left| !left.is_zero())
     }
 
-    /// Tries one candidate at most `most` times, again where that is safe and of use, within the caller's own limit.
+    /// Tries one candidate at most `most` times. Retries only if that is safe and the error is transient, within the
+    /// caller's own timeout.
     pub(crate) async fn candidate(&self, candidate: &Candidate, most: u32) -> Tried {
         let mut attempts = Vec::with_capacity(1);
         loop {
@@ -106,12 +107,12 @@ impl Run<'_> {
                 return Tried { result, attempts, ended };
             };
             self.emit(EventKind::Retrying { source: candidate.source().clone(), pause });
-            // In a box: a timer wants more room than whoever hardly ever has one should have to give.
+            // Boxed: retries are rare, and a `Sleep` would enlarge the future of every call.
             Box::pin(tokio::time::sleep(pause)).await;
         }
     }
 
-    /// Tries it once, and tells when that ended.
+    /// Runs one attempt. Returns its result and its end.
     async fn attempt(
         &self,
         candidate: &Candidate,
@@ -128,7 +129,7 @@ impl Run<'_> {
         let tool = &candidate.entry.tool;
         let mended = candidate.mended.as_ref().map(|mended| &mended.arguments);
         let arguments = mended.unwrap_or(&self.call.arguments);
-        // The whole limit for the first try: connecting and waiting have been counted by nobody yet.
+        // The first try gets the whole timeout: connecting and queueing count against it.
         let timeout = self.left(started);
         let attempt = Attempt { host: &*host, tool, call: self.call, arguments, timeout, deadlines };
         let result = attempt.run(self.engine, started).await;

@@ -73,7 +73,7 @@ pub use toolhub_macros::tool;
 pub use toolhub_mcp::oauth::OAuthError;
 pub use toolhub_mcp::{ClientHandler, HandlerAnswer, Offer, Refusal, ServerState};
 
-/// What `#[tool]` writes its code against. Not for use by hand.
+/// Re-exports for the code that `#[tool]` generates. Not part of the public API.
 #[doc(hidden)]
 pub mod __private {
     pub use toolhub_core as core;

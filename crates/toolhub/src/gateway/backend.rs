@@ -1,4 +1,4 @@
-//! One profile of the hub, as the gateway asks of it.
+//! The gateway [`Backend`] of one profile of the hub.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -25,17 +25,18 @@ use super::watches::Watches;
 use crate::hub::Hub;
 use crate::settings::ProfileSettings;
 
-/// How long after the start a look at the tools waits for servers that were never met.
+/// How long after the start `tools/list` waits for servers that were never listed.
 const FIRST_LOOK: Duration = Duration::from_secs(5);
-/// News that may wait for a slow client.
+/// Capacity of the notification channel of a profile.
 const WAITING: usize = 256;
-/// A view that takes longer than this is not made for a request, and for news of servers only after so many times as long.
+/// If building a view takes longer than `SLOW_VIEW`, requests use the previous view, and changes of servers rebuild it only after
+/// a pause of `VIEW_PAUSE` times the build time.
 const SLOW_VIEW: Duration = Duration::from_millis(50);
 const VIEW_PAUSE: u32 = 8;
-/// The code for a tool that nobody knows (2025-11-25 and 2026-07-28, server/tools: error handling).
+/// JSON-RPC error code for an unknown tool (2025-11-25 and 2026-07-28, server/tools: error handling).
 const UNKNOWN_TOOL: i64 = -32602;
 
-/// What all profiles share.
+/// State shared by the backends of all profiles.
 pub(super) struct Shared {
     pub(super) offers: Arc<OfferBook>,
     pub(super) settled: watch::Receiver<bool>,
@@ -44,7 +45,7 @@ pub(super) struct Shared {
     pub(super) watches: Arc<Watches>,
 }
 
-/// A hub as one profile shows it.
+/// The hub as seen through one profile.
 pub(super) struct HubBackend {
     pub(super) hub: Arc<Hub>,
     pub(super) profile: ProfileSettings,
@@ -54,9 +55,9 @@ pub(super) struct HubBackend {
     pub(super) watches: Arc<Watches>,
     counts: Arc<CallCounts>,
     view: ArcSwapOption<(Arc<Catalog>, Arc<View>)>,
-    /// How long it took to make the view.
+    /// How long the last build of the view took.
     took: Mutex<Duration>,
-    /// Held while a view is made.
+    /// Held while a view is built.
     building: Mutex<()>,
     settled: watch::Receiver<bool>,
     since: Instant,
@@ -94,13 +95,13 @@ impl HubBackend {
         }
     }
 
-    /// What the profile shows of the catalog as it is now.
+    /// Returns the view of the current catalog and builds it if necessary.
     pub(super) fn view(&self) -> Arc<View> {
         if let Some(view) = self.current_view() {
             return view;
         }
         let _building = lock(&self.building);
-        // Whoever had the lock before may have made it.
+        // Another thread may have built the view while this one waited for the lock.
         if let Some(view) = self.current_view() {
             return view;
         }
@@ -121,8 +122,9 @@ impl HubBackend {
         view
     }
 
-    /// The same for a request. If a view takes long to make, the one that is there will do once all servers have been listed: a
-    /// server that changes a long list again and again does not hold up others. [`Self::look_again`] makes the next one.
+    /// Returns the view for a request. If views are slow to build, an outdated view is returned once all servers have been
+    /// listed, so that a server that changes a long list repeatedly does not delay other requests. [`Self::look_again`] builds
+    /// the next view.
     fn view_for_request(&self) -> Arc<View> {
         if let Some(view) = self.current_view() {
             return view;
@@ -133,13 +135,13 @@ impl HubBackend {
         }
     }
 
-    /// How long to wait before the view is made again for another change: longer than it takes.
+    /// How long to wait before the view is rebuilt for another change: a multiple of the build time if views are slow to build.
     pub(super) fn pause(&self) -> Duration {
         let took = *lock(&self.took);
         if took > SLOW_VIEW { took.saturating_mul(VIEW_PAUSE) } else { Duration::ZERO }
     }
 
-    /// The view of the catalog as it is now, if it was made already.
+    /// Returns the view of the current catalog if it is already built.
     fn current_view(&self) -> Option<Arc<View>> {
         let known = self.view.load();
         let known = known.as_ref()?;
@@ -148,7 +150,7 @@ impl HubBackend {
         current.then(|| Arc::clone(&known.1))
     }
 
-    /// How many principals there are: one for each token, and one where there is none.
+    /// How many principals exist: one per token, and one if there are no tokens.
     pub(super) fn principals(&self) -> Principals {
         match self.hub.settings().auth.tokens.len() {
             0 | 1 => Principals::One,
@@ -156,7 +158,7 @@ impl HubBackend {
         }
     }
 
-    /// Tells clients where other tools are shown than before.
+    /// Rebuilds the view and sends `tools/list_changed` if the list of tools differs from the previous one.
     pub(super) fn look_again(&self) {
         let before = self.view.load_full().map(|known| Arc::clone(&known.1.list));
         let now = self.view();
@@ -165,9 +167,9 @@ impl HubBackend {
         }
     }
 
-    /// Hands on what a server of this profile told.
+    /// Forwards a notification if its server belongs to this profile.
     pub(super) fn tell(&self, server: Option<&ServerId>, news: &News) {
-        // A server tells of its own resources only.
+        // A server may only send updates of its own resources.
         let foreign = match (server, news) {
             (Some(server), News::Updated { uri, .. }) => !self.watches.has(server, uri),
             _ => false,
@@ -177,7 +179,7 @@ impl HubBackend {
         }
     }
 
-    /// The servers of this profile that were met before, in their order.
+    /// The enabled servers of this profile that have been listed, in configuration order.
     pub(super) fn servers(&self) -> Vec<Arc<Server>> {
         let lists = self.hub.lists();
         let met = |server: &&Arc<Server>| {
@@ -189,13 +191,13 @@ impl HubBackend {
         self.hub.servers.load().iter().filter(met).cloned().collect()
     }
 
-    /// The servers of this profile that were never listed, or not under their present configuration.
+    /// The servers of this profile that were never listed, or not with their current configuration.
     fn never_listed(&self) -> Vec<ServerId> {
         let unlisted = self.hub.unlisted().into_iter().map(|(server, _)| server.id().clone());
         unlisted.filter(|id| self.profile.has_source(id.as_str())).collect()
     }
 
-    /// Serves a call of what the profile shows: the one way from a name to a tool that runs.
+    /// Runs a call of a tool that the profile shows. Every call by name goes through this function.
     pub(super) async fn dispatch(
         &self,
         view: &View,
@@ -237,7 +239,7 @@ impl HubBackend {
             let maker = tool_call.caller.as_ref().and_then(|caller| caller.principal());
             self.tasks.note(output.raw(), maker, || self.hub.servers.find(id.as_str()));
         }
-        // It is gone since the view was made; what else the hub has is not for this profile to tell.
+        // The tool was removed after the view was built. The error must not suggest names that this profile does not show.
         if let Err(ToolError::UnknownTool(_)) = &outcome.result {
             return Err(self.unknown(view, &call.name));
         }
@@ -273,7 +275,7 @@ impl Backend for HubBackend {
             let mut view = self.view_for_request();
             let mut target = view.target(&call.name);
             if target.is_none() {
-                // It may be a tool of a server that is still being met.
+                // The tool may belong to a server that has not been listed yet.
                 self.settled().await;
                 view = self.view();
                 target = view.target(&call.name);
@@ -321,7 +323,8 @@ impl HubBackend {
     }
 }
 
-/// A call whose client may go away, which is told then: the engine hears of nothing more.
+/// Emits `CallGivenUp` if it is dropped before the call ends, which happens when the client disconnects: the engine emits no
+/// event then.
 struct Followed<'a> {
     hub: &'a Hub,
     call: Option<CallId>,
@@ -350,7 +353,7 @@ impl Drop for Followed<'_> {
     }
 }
 
-/// The arguments without those that are `null`: models write that for what they leave out.
+/// Removes arguments that are `null`: models write `null` for arguments that they omit.
 fn without_nulls(arguments: RawJson) -> RawJson {
     let Some(mut members) = arguments.object().filter(|_| arguments.get().contains("null")) else {
         return arguments;
@@ -361,8 +364,8 @@ fn without_nulls(arguments: RawJson) -> RawJson {
     if nulls.is_empty() { arguments } else { members.into_raw() }
 }
 
-/// What a client is told of an outcome: the result as it was given; a failure as a tool's error that a model can read,
-/// unless the server itself answered with an error of the protocol.
+/// Converts an outcome to a response: a result is forwarded unchanged; a failure becomes a tool error (`isError`), which a model
+/// can read, unless the server itself returned a JSON-RPC error.
 fn answered(result: Result<ToolOutput, ToolError>, lang: Lang) -> Result<RawJson, RpcError> {
     match result {
         Ok(output) => Ok(output.into_raw()),
@@ -374,7 +377,7 @@ fn answered(result: Result<ToolOutput, ToolError>, lang: Lang) -> Result<RawJson
     }
 }
 
-/// A result that says that a tool failed.
+/// A `tools/call` result with `isError` set.
 pub(super) fn tool_error(text: &str) -> RawJson {
     let block = RawObject::default().with("type", "text").with("text", text);
     RawObject::default().with("content", RawJson::of(&[block])).with("isError", true).into_raw()

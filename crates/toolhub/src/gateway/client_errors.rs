@@ -1,13 +1,13 @@
-//! What clients are told of failures: the same as the owner is, without the commands that only the owner can run.
+//! Error texts for clients: the texts for the owner without the `toolhub` commands, which only the owner can run.
 
 use toolhub_core::{Lang, Say as _, ToolError};
 
-/// Begins a part of a sentence that can be left out, and what ends it.
+/// Delimiters that begin a removable part of a sentence, each with its closing delimiter.
 const BREAKS: [(&str, &str); 6] = [("; ", ""), ("；", ""), (": ", ""), ("：", ""), (" (", ")"), ("（", "）")];
-/// Begins a command.
+/// The beginning of a command in a text.
 const COMMAND: &str = "`toolhub ";
 
-/// The text of a failed call for clients. A client has no command line, so what allows a call more time is the setting.
+/// The text of a failed call for clients. A client has no command line, so the hint for a timeout names the setting.
 pub(super) fn error_for_clients(error: &ToolError, lang: Lang) -> String {
     match error {
         ToolError::TimedOut { .. } => {
@@ -21,7 +21,7 @@ pub(super) fn error_for_clients(error: &ToolError, lang: Lang) -> String {
     }
 }
 
-/// A text without the parts that tell the owner what to run.
+/// Removes the parts of a text that name commands for the owner.
 pub(super) fn for_clients(text: &str) -> String {
     let mut rest = text;
     let mut kept = String::new();
@@ -32,7 +32,7 @@ pub(super) fn for_clients(text: &str) -> String {
             .filter_map(|(begin, end)| before.rfind(begin).map(|at| (at, *end)))
             .max_by_key(|(at, _)| *at);
         let Some((begin, closing)) = begun else {
-            // It is all there is.
+            // No delimiter precedes the command, so the text is kept.
             kept.push_str(&rest[..place + COMMAND.len()]);
             rest = &rest[place + COMMAND.len()..];
             continue;

@@ -1,5 +1,6 @@
-//! The control tools as clients of a profile use them: `search_tools`, `describe_tool`, `call_tool` and `use_skill` reach
-//! what the profile shows, under the names it shows, and nothing else. None of them is handed to its own host unchecked.
+//! The control tools as served to clients of a profile: `search_tools`, `describe_tool`, `call_tool` and `use_skill` reach only
+//! the tools and skills that the profile shows, under the names it shows. Each call is checked here before it is passed to its
+//! host.
 
 use std::borrow::Cow;
 use std::collections::{BTreeSet, HashSet};
@@ -16,16 +17,16 @@ use super::backend::{HubBackend, tool_error};
 use super::client_errors::error_for_clients;
 use super::view::{Kind, Target, View};
 
-/// Tools that are found where nobody says how many, and at most.
+/// Default and maximum number of tools in a search result.
 const USUAL: usize = 5;
 const MOST: usize = 50;
 /// How many similar names an error offers.
 const MAX_SUGGESTIONS: usize = 3;
-/// So many times as many are looked through where a profile shows only some.
+/// Factor by which a search is deepened if the profile shows only some of the hits.
 const DEEPER: usize = 4;
 
 impl HubBackend {
-    /// Serves a call of a control tool. What is decided on are the arguments as they are after any coercion.
+    /// Runs a control tool. Checks apply to the arguments after coercion.
     pub(super) async fn control(
         &self,
         view: &View,
@@ -77,8 +78,8 @@ impl HubBackend {
         }
     }
 
-    /// The error for a `call_tool` that reaches nothing that the profile shows: that there is no such source, that the
-    /// source has no such tool, or that there is no such tool.
+    /// The error if `call_tool` names a tool that the profile does not show: unknown source, no such tool at the source, or
+    /// unknown tool.
     fn not_found(&self, view: &View, name: &str, source: &str) -> String {
         if matches!(source, "" | "auto") {
             return self.unknown(view, name).message;
@@ -99,8 +100,8 @@ impl HubBackend {
         error_for_clients(&error, self.lang)
     }
 
-    /// The arguments that a control tool gets: with those that the owner fixed, coerced where the profile wants that, and
-    /// accepted by the tool's schema.
+    /// The arguments that a control tool receives: with the arguments fixed by the owner, coerced if the profile enables
+    /// coercion, and validated against the tool's schema.
     fn final_arguments(&self, target: &Target, given: &RawJson) -> Result<RawJson, ToolError> {
         let arguments = target.with_fixed(given.clone());
         let catalog = self.hub.catalog();
@@ -125,7 +126,7 @@ impl HubBackend {
             if hits.len() >= limit || exhausted {
                 break (found, hits);
             }
-            // What the profile shows may all stand behind what it does not.
+            // All tools that the profile shows may rank below tools that it hides.
             depth = depth.saturating_mul(DEEPER * DEEPER);
         };
         let mut tools = Vec::new();
@@ -161,7 +162,7 @@ impl HubBackend {
     }
 }
 
-/// The tool that `call_tool` means: the one of the named source, where one is named, and no other.
+/// Resolves the target of `call_tool`. If a source is named, only that source is searched.
 fn called<'v>(view: &'v View, name: &str, source: &str) -> Option<Cow<'v, Target>> {
     match source.trim() {
         "" | "auto" => view.target(name).map(Cow::Borrowed),
@@ -169,7 +170,7 @@ fn called<'v>(view: &'v View, name: &str, source: &str) -> Option<Cow<'v, Target
     }
 }
 
-/// What a profile shows of what was found, best first, under the names it shows.
+/// The hits that the profile shows, best first, under the names it shows.
 fn shown<'v>(view: &'v View, found: &Search, limit: usize) -> Vec<(&'v str, f64)> {
     let mut seen = HashSet::new();
     let named = found.fitting().iter().filter_map(|hit| Some((view.name_of(&hit.tool)?, hit.score)));

@@ -1,4 +1,4 @@
-//! Handing requests on that are about resources, prompts or what only one server knows.
+//! Forwards requests about resources, prompts, skills and tasks to the server that owns them.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,13 +13,13 @@ use super::client_errors::error_for_clients;
 use super::offers::{Thing, fits_template};
 use super::view::Principals;
 
-/// How long a request that is handed on may take, questions to the client included.
+/// Timeout of a forwarded request, including requests from the server to the client.
 const PATIENCE: Duration = Duration::from_secs(300);
-/// How long a server may take to tell of one task of a list.
+/// Timeout of `tasks/get` for one task of a list.
 const TASK_TIMEOUT: Duration = Duration::from_secs(10);
-/// Tasks on one page of a list.
+/// Page size of `tasks/list`.
 const TASKS_PER_PAGE: usize = 50;
-/// What a list tells of a task (2025-11-25, schema: Task).
+/// Members of a task in `tasks/list` (2025-11-25, schema: Task).
 const TASK_FIELDS: [&str; 9] = [
     "taskId",
     "status",
@@ -31,7 +31,7 @@ const TASK_FIELDS: [&str; 9] = [
     "pollInterval",
     "pollIntervalMs",
 ];
-/// Codes by which a server says that it does not know a resource, or a method.
+/// JSON-RPC error codes of a server for an unknown resource or method.
 const NOT_THERE: [i64; 3] = [-32602, -32002, -32601];
 
 impl HubBackend {
@@ -84,7 +84,7 @@ impl HubBackend {
             }
             Handed::GetTask | Handed::UpdateTask | Handed::CancelTask | Handed::TaskResult => {
                 let task = text("taskId").ok_or_else(|| missing("taskId"))?;
-                // The same answer whether a task is another's or no task at all.
+                // The error is the same for a task of another principal and for a task that does not exist.
                 let none = RpcError::invalid_params(format!("Unknown task: {task}"));
                 let servers = self.task_servers(&task, caller.principal());
                 first_who_knows(servers, &passage(params.clone(), Some(task)), none).await
@@ -93,8 +93,8 @@ impl HubBackend {
         }
     }
 
-    /// The servers that may be asked for a task: where the caller made it. With one principal every task is its own, so
-    /// that one made before the hub was started is found too.
+    /// The servers that may have a task: those where the caller's principal created it. With a single principal every task
+    /// belongs to it, so all servers are tried if none is recorded: the task may have been created before the hub started.
     fn task_servers(&self, task: &str, principal: Option<&str>) -> Vec<Arc<Server>> {
         let servers = self.servers();
         let mut own = self.tasks.servers(task, principal);
@@ -102,7 +102,7 @@ impl HubBackend {
         if own.is_empty() && self.principals() == Principals::One { servers } else { own }
     }
 
-    /// `tasks/list` (2025-11-25): the tasks that the caller's principal made, each as its server tells of it now.
+    /// `tasks/list` (2025-11-25): the tasks that the caller's principal created, each with its current state from its server.
     async fn list_tasks(&self, params: &RawObject, caller: &CallerLink) -> Result<RawJson, RpcError> {
         let start = match params.get("cursor").and_then(RawJson::text) {
             None => 0,
@@ -122,7 +122,7 @@ impl HubBackend {
                 patience: TASK_TIMEOUT,
             })
         });
-        // A task that its server has forgotten is listed no more.
+        // Omits tasks that their server no longer has.
         let told = join_all(asked).await.into_iter().filter_map(|told| told.ok()?.object());
         let tasks: Vec<RawObject> = told
             .map(|mut task| {
@@ -138,7 +138,8 @@ impl HubBackend {
         })
     }
 
-    /// Subscribes to a resource for one client, or takes that back. The server hears of the first and of the last.
+    /// Subscribes one client to a resource, or unsubscribes it. The server receives only the first subscription and the last
+    /// unsubscription.
     pub(super) async fn watched(&self, uri: &str, wanted: bool) -> Result<(), RpcError> {
         let servers = self.servers();
         let known = self.watches.server(&servers, uri).cloned();
@@ -170,9 +171,9 @@ impl HubBackend {
         toolhub_mcp::gateway::Backend::settled(self).await;
     }
 
-    /// The servers that may have a resource: the first in the order of the config that lists it or has a template for it,
-    /// so that a later server cannot take the resources of an earlier one. If there is none, those that have resources of
-    /// the same scheme, or the only one that has any: other servers do not learn the address.
+    /// The servers that may have a resource: the first in configuration order that lists it or has a matching template, so that a
+    /// later server cannot claim the resources of an earlier one. If no server matches, those that have resources of the same
+    /// scheme, or the only server that has resources: other servers never receive the URI.
     async fn owners(&self, uri: &str) -> Vec<Arc<Server>> {
         let servers = self.servers();
         let listed = self.offers.all(&servers, Offer::Resources).await.things;
@@ -208,7 +209,7 @@ impl HubBackend {
         found.ok_or_else(|| RpcError::invalid_params(format!("Unknown prompt: {name}")))
     }
 
-    /// Who completes, and what it is asked: the prompt under its own name.
+    /// Resolves `completion/complete`: the server, and the parameters with the prompt's name at that server.
     async fn completing(&self, params: &RawObject) -> Result<(Arc<Server>, RawObject), RpcError> {
         let reference = params.get("ref").and_then(RawJson::object).ok_or_else(|| missing("ref"))?;
         let text = |key: &str| reference.get(key).and_then(|value| value.decode::<String>().ok());
@@ -229,12 +230,12 @@ impl HubBackend {
     }
 }
 
-/// The part of an address before its first colon, in lower case.
+/// The scheme of a URI in lower case.
 fn scheme_of(uri: &str) -> Option<String> {
     uri.split_once(':').map(|(scheme, _)| scheme.to_ascii_lowercase())
 }
 
-/// Whether a template begins with a scheme of its own, and does not stand for every address.
+/// Whether a template begins with a literal scheme. A template that could match every URI does not.
 fn has_scheme(template: &str) -> bool {
     template.split('{').next().is_some_and(|literal| literal.contains(':'))
 }
@@ -247,7 +248,8 @@ async fn pass(server: &Arc<Server>, passage: ForwardedRequest) -> Result<RawJson
     server.pass(passage).await.map_err(|error| rpc(error, server.id()))
 }
 
-/// What the first of these says that knows what is asked; where none does, its own refusal if there is but one.
+/// Returns the response of the first server that knows the resource or task. If there is only one server, its error is returned;
+/// otherwise `none`.
 async fn first_who_knows(
     servers: Vec<Arc<Server>>,
     passage: &ForwardedRequest,
@@ -264,7 +266,7 @@ async fn first_who_knows(
     Err(none)
 }
 
-/// A failure as a client is told it: a server's own error as it was given.
+/// Converts a failure to a JSON-RPC error. An error of the server is forwarded unchanged.
 fn rpc(error: McpError, server: &ServerId) -> RpcError {
     match error {
         McpError::Rpc { code, message, data } => {

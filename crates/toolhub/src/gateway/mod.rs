@@ -1,4 +1,4 @@
-//! The hub as the gateway serves it: a backend for each profile, and what keeps them up to date.
+//! The gateway of the hub: a backend for each profile, and the task that keeps the backends up to date.
 
 mod backend;
 mod client_errors;
@@ -33,27 +33,28 @@ use crate::hub::Hub;
 use crate::reload::ServerChanges;
 use crate::settings::{ConfigError, DEFAULT_PROFILE, Places, Settings};
 
-/// How long skills are taken for what they were.
+/// Interval at which skills are checked for changes.
 const SKILLS_KEEP: Duration = Duration::from_secs(5);
 
-/// Every profile of a hub, served.
+/// The gateways of all profiles of a hub.
 #[derive(Debug)]
 pub struct Gateways {
     hub: Arc<Hub>,
     notifications: NotificationBus,
     offers: Arc<OfferBook>,
     profiles: BTreeMap<String, (Arc<HubBackend>, Arc<Gateway>)>,
-    /// Whether servers that were never listed have had their chance.
+    /// Whether all servers that were never listed have been listed or have failed once.
     settled: watch::Sender<bool>,
     counts: Arc<CallCounts>,
-    /// The profile of clients that name none.
+    /// The profile of clients that name no profile.
     default: String,
-    /// When it began: what was wrong before that may be over.
+    /// When the gateways were created. Earlier failures are not reported: they may be resolved.
     since: SystemTime,
 }
 
 impl Gateways {
-    /// Serves the profiles of the hub's settings, and the default one. The hub was built with `notifications` as its handler.
+    /// Creates the gateways of the configured profiles and of the default profile. The hub must have been built with
+    /// `notifications` as its handler.
     pub fn new(hub: Arc<Hub>, notifications: NotificationBus, lang: Lang) -> Self {
         let counts = Arc::<CallCounts>::default();
         let mut settings = hub.settings().profiles.clone();
@@ -85,19 +86,19 @@ impl Gateways {
         Self { hub, notifications, offers, profiles, settled, counts, default, since: SystemTime::now() }
     }
 
-    /// The same, with another profile for clients that name none.
+    /// Sets the profile of clients that name no profile.
     #[must_use]
     pub fn by_default(mut self, profile: &str) -> Self {
         profile.clone_into(&mut self.default);
         self
     }
 
-    /// The gateway of a profile; of the default one, where none is named.
+    /// The gateway of a profile, or of the default profile if `name` is `None`.
     pub fn profile(&self, name: Option<&str>) -> Option<Arc<Gateway>> {
         self.profiles.get(name.unwrap_or(&self.default)).map(|(_, gateway)| Arc::clone(gateway))
     }
 
-    /// How many tools the profile has of clients that name none.
+    /// Number of tools in the default profile.
     pub fn tools(&self) -> usize {
         self.profiles.get(&self.default).map_or(0, |(backend, _)| backend.view().targets.len())
     }
@@ -112,14 +113,14 @@ impl Gateways {
         &self.hub
     }
 
-    /// Keeps everything up to date and tells clients of changes, for as long as it is polled.
+    /// Keeps all backends up to date and notifies clients of changes while it is polled.
     pub async fn follow(&self) {
-        // What an earlier one left when it was killed, beside all else.
+        // Removes what a previous process left behind when it was killed. Runs concurrently with the rest.
         let swept = tokio::task::spawn_blocking(toolhub_mcp::sweep_left_behind);
         let first = async {
             self.hub.list_missing().await;
             self.settled.send_replace(true);
-            // Those that failed or hung before get their full time now.
+            // Servers that failed or timed out before get their full timeout now.
             self.hub.list_still_missing().await;
             std::future::pending::<()>().await;
         };
@@ -137,7 +138,7 @@ impl Gateways {
         );
     }
 
-    /// Takes over the servers of a configuration that was read anew (see [`Hub::reload_servers`]) and tells clients what changed.
+    /// Applies the servers of a reloaded configuration (see [`Hub::reload_servers`]) and notifies clients of the changes.
     pub async fn reload_servers(
         &self,
         places: &Places,
@@ -155,7 +156,7 @@ impl Gateways {
         Ok(changes)
     }
 
-    /// Looks now and then whether skills have changed: they are files, and nobody tells.
+    /// Polls for changed skills: they are files, and there is no notification of their changes.
     async fn follow_skills(&self) {
         loop {
             tokio::time::sleep(SKILLS_KEEP).await;
@@ -201,17 +202,17 @@ impl Gateways {
         }
     }
 
-    /// Gives up what still runs.
+    /// Cancels all requests in flight.
     pub fn give_up(&self) {
         self.profiles.values().for_each(|(_, gateway)| gateway.give_up());
     }
 
-    /// How many requests were given up.
+    /// How many requests were cancelled.
     pub fn cut(&self) -> usize {
         self.profiles.values().map(|(_, gateway)| gateway.cut()).sum()
     }
 
-    /// Ends what would stay open for ever, and waits for the rest at most so long.
+    /// Ends long-lived streams and waits up to `patience` for the remaining requests.
     pub async fn close(&self, patience: Duration) {
         let closing = self.profiles.values().map(|(_, gateway)| gateway.close(patience));
         futures_util::future::join_all(closing).await;

@@ -1,5 +1,5 @@
-//! What servers tell and ask that belongs to no request of one client: changes are announced to clients, questions are
-//! refused, and log messages go to nobody but the owner's log.
+//! Notifications and requests of servers that belong to no request of a client: changes are forwarded to clients, requests are
+//! refused, and log messages are written only to the owner's log.
 
 use std::sync::Arc;
 
@@ -8,10 +8,10 @@ use toolhub_core::{BoxFuture, RawJson, RawObject, ServerId};
 use toolhub_mcp::gateway::News;
 use toolhub_mcp::{ClientHandler, HandlerAnswer};
 
-/// News that may wait for a slow client; what it misses beyond that it is told in short.
+/// Capacity of the channel. A receiver that lags further behind gets a summary of what it missed.
 const WAITING: usize = 256;
 
-/// Hears what servers say, and hands it on.
+/// Receives notifications of servers and broadcasts them to the gateways.
 #[derive(Debug, Clone)]
 pub struct NotificationBus(broadcast::Sender<(Option<ServerId>, News)>);
 
@@ -27,13 +27,13 @@ impl NotificationBus {
     }
 
     fn tell(&self, server: &ServerId, news: News) {
-        // Where nobody listens there is nobody to tell.
+        // Sending fails only if there is no receiver.
         let _ = self.0.send((Some(server.clone()), news));
     }
 }
 
 impl ClientHandler for NotificationBus {
-    /// Everything: a server is told when the client that it concerns cannot be asked.
+    /// Declares all capabilities. If the client of a request lacks one, the server receives an error for its request.
     fn capabilities(&self) -> RawJson {
         let elicitation =
             RawObject::default().with("form", RawObject::default()).with("url", RawObject::default());
@@ -56,20 +56,21 @@ impl ClientHandler for NotificationBus {
     }
 
     fn notification(&self, server: &ServerId, method: &str, params: Option<&RawJson>) {
-        // A client could read another address in it than the one it subscribed to.
+        // With duplicate keys a client could read a different URI from the one it subscribed to.
         let plain = |params: &&RawJson| params.key_problem().is_none();
         let uri = || params.filter(plain)?.object()?.get("uri")?.decode::<String>().ok();
         match method {
             "notifications/prompts/list_changed" => self.tell(server, News::Prompts),
             "notifications/resources/list_changed" => self.tell(server, News::Resources),
             "notifications/resources/updated" => {
-                // Every subscriber gets it, so nothing but what they all subscribed to.
+                // Every subscriber receives it, so it contains only the URI that they all subscribed to.
                 if let Some(uri) = uri() {
                     let params = RawObject::default().with("uri", uri.as_str()).into_raw();
                     self.tell(server, News::Updated { uri: Arc::from(uri), params });
                 }
             }
-            // That tools changed is told once their new list is known. A log message may be about any client.
+            // `tools/list_changed` is sent once the new list has been fetched. Log messages may concern any client and are not
+            // forwarded.
             _ => {}
         }
     }

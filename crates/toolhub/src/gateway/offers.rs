@@ -1,5 +1,5 @@
-//! What servers offer beside tools, put together for clients. The lists are kept between runs like those of tools: a request is
-//! answered with what is known, and names the servers whose lists are still missing.
+//! Resources, resource templates and prompts of all servers, merged for clients. Their lists are stored between runs like those
+//! of tools: a request is answered with the stored lists, and names the servers whose lists are missing.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -18,65 +18,65 @@ use toolhub_mcp::{Offer, Server};
 use crate::discovery::FRESH;
 use crate::hub::Hub;
 
-/// How long a request waits for lists that are not known.
+/// How long a request waits for missing lists.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// A server that failed to give a list is not asked for it again so soon.
+/// How long after a failure a list is not requested again.
 const RETRY_AFTER: Duration = Duration::from_secs(60);
 /// The largest list that is stored, in bytes.
 const MAX_STORED: usize = 4 << 20;
 
-/// One thing that is offered.
+/// A resource, resource template or prompt.
 #[derive(Debug, Clone)]
 pub(super) struct Thing {
     pub(super) server: Arc<Server>,
-    /// What its server calls it: a name, or a uri.
+    /// Its name or URI at its server.
     pub(super) key: String,
-    /// How it is offered: a name, or a uri.
+    /// Its name or URI as offered to clients.
     pub(super) shown: String,
     pub(super) item: RawJson,
 }
 
-/// What a list of several servers consists of.
+/// The merged list of several servers.
 #[derive(Debug)]
 pub(super) struct Offers {
     pub(super) things: Vec<Thing>,
-    /// The servers whose lists are not known.
+    /// The servers whose lists are missing.
     pub(super) missing: Vec<ServerId>,
 }
 
-/// One list of one server.
+/// The key of a list: its server and its kind.
 type Place = (ServerId, &'static str);
 
 #[derive(Debug)]
 struct List {
     listed_at: SystemTime,
     items: Arc<Vec<RawJson>>,
-    /// Whether the server said that it has changed since.
+    /// Whether the server announced a change since.
     changed: bool,
 }
 
 #[derive(Debug, Default)]
 struct State {
     lists: HashMap<Place, List>,
-    /// Requests that are to be carried out.
+    /// Requests that wait to be sent.
     queue: Vec<(Arc<Server>, Offer)>,
-    /// Those being requested, queued or running.
+    /// Lists that are being requested, queued or in flight.
     requested: HashSet<Place>,
     /// When a request last failed.
     failed: HashMap<Place, SystemTime>,
-    /// Those that an answer to a client was made without: the client is notified once they are known.
+    /// Lists that were missing in a response to a client: the client is notified once they are fetched.
     promised: HashSet<Place>,
 }
 
-/// The lists that are known.
+/// The fetched lists of all servers.
 #[derive(Debug)]
 pub(super) struct OfferBook {
     hub: Arc<Hub>,
     state: Mutex<State>,
-    /// Whether the stored lists were read.
+    /// Set once the stored lists have been read.
     loaded: OnceCell<()>,
     queued: Notify,
-    /// Counts the answers to requests.
+    /// Counts the responses to requests.
     answered: watch::Sender<u64>,
 }
 
@@ -95,7 +95,7 @@ impl OfferBook {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Reads the lists that were stored.
+    /// Reads the stored lists.
     async fn load(&self) {
         let Some(store) = &self.hub.store else { return };
         let stored = match store.load_offers().await {
@@ -117,7 +117,7 @@ impl OfferBook {
         }
     }
 
-    /// Marks the lists of a server, or of all, as changed.
+    /// Marks the lists of one server, or of all servers, as changed.
     pub(super) fn note_changed(&self, server: Option<&ServerId>, offers: &[Offer]) {
         let mut state = self.state();
         let concerned = |(id, key): &Place| {
@@ -131,7 +131,7 @@ impl OfferBook {
             .for_each(|(_, list)| list.changed = true);
     }
 
-    /// Requests what is not known of the servers that are connected and declare it.
+    /// Requests the missing lists of servers that are connected and declare the capability.
     pub(super) fn prefetch(&self, servers: &[Arc<Server>]) {
         for server in servers {
             let Some(capabilities) = server.capabilities() else { continue };
@@ -147,8 +147,8 @@ impl OfferBook {
         }
     }
 
-    /// Requests a list unless it is known and fresh, is being requested or failed of late. Whether its answer should be
-    /// waited for: it is under way, and what is known is not good enough.
+    /// Requests a list unless it is fresh, already requested or failed recently. Returns whether to wait for the response: a
+    /// request is in flight, and there is no current list.
     fn request(&self, server: &Arc<Server>, offer: Offer) -> bool {
         let place = (server.id().clone(), offer.key());
         let mut state = self.state();
@@ -170,7 +170,7 @@ impl OfferBook {
         unknown
     }
 
-    /// Carries out the requests, for as long as it is polled; tells of lists that a client had to do without.
+    /// Sends the queued requests while it is polled, and notifies clients of lists that were missing in an earlier response.
     pub(super) async fn follow(&self, tell: impl Fn(&ServerId, News)) {
         let mut running = FuturesUnordered::new();
         loop {
@@ -188,7 +188,7 @@ impl OfferBook {
         }
     }
 
-    /// Fetches a list and stores it. The news to tell, if there are any.
+    /// Fetches and stores a list. Returns the notification to send, if any.
     async fn fetch(&self, server: Arc<Server>, offer: Offer) -> (Arc<Server>, Option<News>) {
         let place = (server.id().clone(), offer.key());
         let permit = self.hub.start_permit(&server).await;
@@ -229,8 +229,8 @@ impl OfferBook {
         }
     }
 
-    /// All of a kind that these servers offer, in their order. Names that two use are told apart; of two resources with
-    /// one uri the first is meant.
+    /// All items of one kind from these servers, in their order. Prompts with the same name get different names; of two resources
+    /// with the same URI the first is used.
     pub(super) async fn all(&self, servers: &[Arc<Server>], offer: Offer) -> Offers {
         self.loaded.get_or_init(|| self.load()).await;
         let mut answered = self.answered.subscribe();
@@ -271,7 +271,7 @@ impl OfferBook {
         Offers { things, missing }
     }
 
-    /// The lists as they are known, one for each server, and the servers whose list is not.
+    /// The fetched lists of these servers, and the servers whose list is missing.
     fn known(&self, servers: &[Arc<Server>], offer: Offer) -> (Vec<Arc<Vec<RawJson>>>, Vec<ServerId>) {
         let mut state = self.state();
         let (mut lists, mut missing) = (Vec::new(), Vec::new());
@@ -294,13 +294,13 @@ fn is_same(one: &[RawJson], other: &[RawJson]) -> bool {
     one.iter().map(RawJson::get).eq(other.iter().map(RawJson::get))
 }
 
-/// Whether a moment is less than `span` ago; one in the future, after a clock was set back, is not.
+/// Whether a time is less than `span` ago. A time in the future, after the clock was set back, is not.
 fn is_recent(at: SystemTime, span: Duration) -> bool {
     SystemTime::now().duration_since(at).is_ok_and(|age| age < span)
 }
 
-/// Prefixes the names of prompts that several servers have or that are reserved. A prefixed name belongs to the prompt that the
-/// hub made it for, whatever the order of the servers.
+/// Adds the server prefix to names of prompts that several servers have or that are reserved. Prefixed names are assigned first,
+/// so that they do not depend on the order of the servers.
 fn name_prompts(reserved: &ReservedNames, things: &mut [Thing], count: &BTreeMap<String, usize>) {
     let source = |thing: &Thing| Source::Server(thing.server.id().clone());
     let prefixed = |thing: &Thing| {
@@ -321,7 +321,7 @@ fn name_prompts(reserved: &ReservedNames, things: &mut [Thing], count: &BTreeMap
     }
 }
 
-/// Whether a uri is one of those that a template stands for: its fixed parts come in their order.
+/// Whether a URI matches a template: its literal parts occur in the same order.
 pub(super) fn fits_template(template: &str, uri: &str) -> bool {
     let mut rest = uri;
     let mut parts = template.split('{');

@@ -1,4 +1,4 @@
-//! What profiles name that is not there: most likely slips, so they are told, as soon as that can be known.
+//! Checks profiles for names of tools, sources and skills that do not exist. Most of them are typing errors.
 
 use toolhub_agent::Allowed;
 use toolhub_core::lang::{Lang, Say as _, Text};
@@ -11,8 +11,8 @@ use crate::hub::Hub;
 use crate::settings::ProfileSettings;
 
 impl Hub {
-    /// What the profiles of the gateway name that nobody has. A tool may be of a server that has not been listed, so tools
-    /// are looked for once all have been.
+    /// Problems with names in the profiles of the gateway. Tools are checked only once all servers have been listed, since an
+    /// unknown tool may belong to a server that has not.
     pub fn profile_troubles(&self) -> Vec<Text> {
         let mut found = Vec::new();
         let catalog = self.catalog();
@@ -66,7 +66,7 @@ fn not_offered(entry: &Entry, why: &Text) -> Text {
     )
 }
 
-/// Whether there may be arguments that the tool's schema accepts: it can be used, and is one of an object.
+/// Whether the tool's schema can accept any arguments: it compiles and its root admits an object.
 fn accepts_arguments(entry: &Entry) -> bool {
     match entry.check(&RawJson::empty_object()) {
         Ok(()) => true,
@@ -88,9 +88,9 @@ fn not_for_several(profile: &str, name: &str) -> Text {
     )
 }
 
-/// What may have been meant, in both languages; where nothing is near, the command that lists all.
+/// Suggests similar names, in both languages; if there are none, the command that lists all names.
 fn hint(name: &str, names: &[&str], (command, lists): (&str, &str)) -> (String, String) {
-    // What stands for anything is near to nothing.
+    // Wildcards are ignored in the comparison.
     match near_names(name.trim_matches('*'), names.iter().copied(), 3) {
         near if near.is_empty() => (format!("`{command}` lists them"), format!("`{command}` {lists}")),
         near => {
@@ -101,7 +101,7 @@ fn hint(name: &str, names: &[&str], (command, lists): (&str, &str)) -> (String, 
 }
 
 fn strange_tools(profile: &str, settings: &ProfileSettings, names: &[&str]) -> Vec<Text> {
-    // A tool may be named as it is called, or as it is offered where several have its name.
+    // A pattern may use the tool's own name, or its prefixed name if several sources have that name.
     let fits = |pattern: &str| {
         let own = pattern.rsplit_once("__").map_or(pattern, |(_, own)| own);
         [pattern, own]

@@ -1,4 +1,4 @@
-//! The served hub as the HTTP server knows it: its gateways, how it stands, and what it counts.
+//! The hub as a service of the HTTP server: its gateways, health and metrics.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,7 +11,7 @@ use toolhub_server::{Health, HubService, Kind, MetricsText};
 
 use super::Gateways;
 
-/// Counts calls as they end.
+/// Counts finished calls, by success.
 #[derive(Debug, Default)]
 pub(super) struct CallCounts(PerWorker<[AtomicU64; 2]>);
 
@@ -42,7 +42,7 @@ impl HubService for Gateways {
             .filter(|view| view.spec.enabled)
             .filter_map(|view| {
                 let list = view.list.as_ref()?;
-                // What an earlier run met is told when it is met again.
+                // Failures of an earlier run are reported only if they occur again.
                 let new = |at: &SystemTime| *at >= self.since;
                 let known = list.failure.as_ref().map(|(at, _)| at).or(list.late_at.as_ref());
                 let why = list.trouble().filter(|_| known.is_some_and(new))?;

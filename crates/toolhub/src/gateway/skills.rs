@@ -1,5 +1,5 @@
-//! Skills as clients of the gateway are served them: the hub's own and those of its servers, in one list, each file with
-//! the digest and size that it has.
+//! Skills as served to clients of the gateway: the hub's own and those of its servers in one list, each file with its digest and
+//! size.
 
 use std::sync::Arc;
 
@@ -15,14 +15,14 @@ use toolhub_skills::resource;
 use super::backend::HubBackend;
 use crate::skills::{ServedSkill, encoded, is_manifest};
 
-/// Skills on one page of the list.
+/// Page size of `skills/list`.
 const PAGE: usize = 100;
-/// What a folder is called among kinds of files.
+/// MIME type of a folder.
 const FOLDER: &str = "inode/directory";
 
-/// A skill as it is shown.
+/// A skill as shown to clients.
 struct Shown {
-    /// The address of its `SKILL.md` here.
+    /// The URI of its `SKILL.md` at this gateway.
     uri: String,
     entry: RawJson,
     home: Home,
@@ -38,7 +38,7 @@ impl Shown {
         self.uri.strip_suffix("/SKILL.md").unwrap_or(&self.uri)
     }
 
-    /// The addresses of its files here, each with its size.
+    /// The URIs of its files at this gateway, with sizes in bytes.
     fn files(&self) -> Vec<(String, u64)> {
         match &self.home {
             Home::Own(skill) => skill.files.iter().map(|file| (file.uri.clone(), file.size)).collect(),
@@ -53,8 +53,8 @@ impl Shown {
 }
 
 impl HubBackend {
-    /// The skills of this profile: the hub's own first. Of two with one address the later is shown under its server's
-    /// name, so that none takes another's place.
+    /// The skills of this profile, the hub's own first. If two have the same URI, the later one is shown below its server's name,
+    /// so that it does not replace the earlier one.
     async fn shown_skills(&self) -> Vec<Shown> {
         let mut shown: Vec<Shown> = self
             .own_skills()
@@ -70,7 +70,7 @@ impl HubBackend {
             if !self.profile.admits_skill(&format!("{}:{}", server.id(), entry.name)) {
                 continue;
             }
-            // An address below another server's name is that server's, in whatever order they are asked.
+            // A URI below the name of another server belongs to that server, regardless of the order of the servers.
             let taken =
                 shown.iter().any(|known| known.uri == entry.uri) || self.is_anothers(&server, &entry.uri);
             let own = entry.uri.strip_prefix("skill://").filter(|_| taken);
@@ -81,7 +81,7 @@ impl HubBackend {
                 entry: entry_shown.unwrap_or_else(|| entry.raw.clone()),
                 home: Home::Server(server, entry),
             };
-            // What is taken even so, or under another scheme, cannot be told apart.
+            // Skills whose URI is still not unique, or that have another scheme, are omitted.
             if !shown.iter().any(|known| known.uri == one.uri) {
                 shown.push(one);
             }
@@ -89,14 +89,14 @@ impl HubBackend {
         shown
     }
 
-    /// Whether an address of a skill begins with the name of a server other than the one that serves it.
+    /// Whether the URI of a skill begins with the name of a server other than `server`.
     fn is_anothers(&self, server: &Server, uri: &str) -> bool {
         let first = uri.strip_prefix("skill://").and_then(|path| path.split('/').next());
         let named = |other: &&Arc<Server>| first == Some(encoded(other.id().as_str()).as_str());
         self.hub.servers.load().iter().any(|other| other.id() != server.id() && named(&other))
     }
 
-    /// The hub's own skills, where the profile admits them.
+    /// The hub's own skills that the profile admits.
     async fn own_skills(&self) -> Vec<ServedSkill> {
         if !self.profile.offers_skills() {
             return Vec::new();
@@ -131,7 +131,7 @@ impl HubBackend {
         if let Some(found) = found {
             return Ok(RawObject::default().with("skill", found.entry).into_raw());
         }
-        // A server need not list all that it has.
+        // A server may have skills that it does not list.
         if is_manifest(uri) {
             for server in self.servers() {
                 if server.serves_skills() == Some(true)
@@ -145,9 +145,9 @@ impl HubBackend {
         Err(RpcError::invalid_params(format!("No skill is served at {uri}")))
     }
 
-    /// A file of a skill; `None` where the address is none of a skill's.
+    /// Reads a file of a skill. Returns `None` if the URI belongs to no skill.
     pub(super) async fn read_skill_file(&self, uri: &str) -> Option<Result<RawJson, RpcError>> {
-        // Most addresses are no skill's, and are not looked for among them.
+        // Most URIs belong to no skill: skips listing the skills for them.
         let wanted = uri.starts_with("skill:") || self.hub.server_skills.knows(uri);
         if !wanted {
             return None;
@@ -167,7 +167,7 @@ impl HubBackend {
         })
     }
 
-    /// `resources/directory/read`; `None` where the address is no folder of a skill whose files are known.
+    /// `resources/directory/read`. Returns `None` if the URI is not a folder of a skill whose files are listed.
     pub(super) async fn read_skill_folder(&self, uri: &str) -> Option<Result<RawJson, RpcError>> {
         let folder = uri.trim_end_matches('/');
         let shown = self.shown_skills().await;
@@ -231,7 +231,7 @@ async fn own_file(skill: &Arc<ServedSkill>, uri: &str) -> Result<RawJson, RpcErr
     Ok(RawObject::default().with("contents", RawJson::of(&[content])).into_raw())
 }
 
-/// An entry under another address.
+/// Rewrites the URIs of an entry to a new base.
 fn moved(entry: &SkillEntry, uri: &str) -> RawJson {
     let root = uri.strip_suffix("/SKILL.md").unwrap_or(uri);
     let mut shown = entry.raw.object().unwrap_or_default().with("uri", uri);
@@ -252,7 +252,7 @@ fn moved(entry: &SkillEntry, uri: &str) -> RawJson {
     shown.into_raw()
 }
 
-/// What was read, under the address it was asked for by.
+/// Sets the URI of the contents to the requested one.
 fn renamed(result: &RawJson, uri: &str) -> RawJson {
     let members = result.object().unwrap_or_default();
     let contents = members.get("contents").and_then(|contents| contents.decode::<Vec<RawJson>>().ok());

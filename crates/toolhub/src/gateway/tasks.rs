@@ -1,4 +1,4 @@
-//! Calls that became tasks of their server, and which principal made each: nobody else may name one.
+//! Records which principal created each task. A principal can access only its own tasks.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -7,21 +7,20 @@ use toolhub_core::{RawJson, ServerId};
 use toolhub_mcp::Server;
 use toolhub_mcp::config::Instances;
 
-/// Tasks of one principal that are remembered; the oldest goes when another comes. One principal cannot push out
-/// another's.
+/// Limit of recorded tasks per principal. The oldest is evicted first; a principal cannot evict tasks of another.
 const MAX_TASKS: usize = 4_096;
 
-/// The name of a principal; `None` where there is only one.
+/// The name of a principal; `None` if there is only one.
 type Principal = Option<Arc<str>>;
-/// A task: its server, the principal whose instance of the server gave out the id where each has one, and the id.
+/// A task: its server, the principal of the server instance if each principal has its own instance, and the task id.
 type Key = (ServerId, Option<Principal>, Arc<str>);
 
 #[derive(Debug)]
 struct Owner {
     server: Arc<Server>,
-    /// How often the server had been started again when it gave out the id.
+    /// The restart count of the server when it issued the id.
     restarts: u32,
-    /// `None` where the server gave one id to two principals: then it is neither's.
+    /// `None` if the server issued the same id to two principals: then neither has access.
     principal: Option<Principal>,
 }
 
@@ -32,7 +31,7 @@ struct Known {
     of: HashMap<Principal, VecDeque<Key>>,
 }
 
-/// The tasks that are known, for all profiles together.
+/// The recorded tasks of all profiles.
 #[derive(Debug, Default)]
 pub(super) struct TaskOwners(Mutex<Known>);
 
@@ -41,14 +40,14 @@ impl TaskOwners {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Remembers who made the task that a result tells of, if it tells of one.
+    /// Records the principal that created the task, if the result creates one.
     pub(super) fn note(
         &self,
         result: &RawJson,
         principal: Option<&str>,
         server: impl FnOnce() -> Option<Arc<Server>>,
     ) {
-        // Most results tell of none, and one look at the text spares them being read.
+        // Most results create no task: a substring search avoids parsing them.
         if !result.get().contains("\"taskId\"") {
             return;
         }
@@ -57,14 +56,14 @@ impl TaskOwners {
         }
     }
 
-    /// The servers where this principal made a task of that id, the latest first.
+    /// The servers where this principal created a task with that id, latest first.
     pub(super) fn servers(&self, task: &str, principal: Option<&str>) -> Vec<Arc<Server>> {
         let known = self.known();
         let own = known.of(principal).rev().filter(|(_, _, id)| **id == *task);
         own.filter_map(|key| known.owned(key, principal)).collect()
     }
 
-    /// All tasks of this principal, the latest first.
+    /// All tasks of this principal, latest first.
     pub(super) fn all(&self, principal: Option<&str>) -> Vec<(Arc<Server>, Arc<str>)> {
         let known = self.known();
         let own = known.of(principal).rev();
@@ -84,7 +83,7 @@ impl Known {
     }
 
     fn insert(&mut self, server: Arc<Server>, task: &str, principal: &Principal) {
-        // Instances count by themselves, so that two of them give out the same ids.
+        // Each instance numbers its tasks independently, so two instances can issue the same id.
         let apart = matches!(server.spec().instances, Instances::Caller { .. });
         let instance = apart.then(|| principal.clone());
         let (restarts, key) = (server.restarts(), (server.id().clone(), instance, Arc::from(task)));
@@ -93,8 +92,8 @@ impl Known {
                 owner.restarts = restarts;
                 return;
             }
-            // A server that was started again may count from the beginning. One that was not gave the task of one
-            // principal to another, and nothing tells which of them its results are meant for.
+            // A restarted server may reuse ids. Without a restart the server issued the same id to two principals, and the owner
+            // of its results is ambiguous.
             if owner.restarts == restarts {
                 owner.principal = None;
                 return;
@@ -112,8 +111,8 @@ impl Known {
     }
 }
 
-/// The id of the task that a call became: the extension's `resultType` (2026-07-28), or `task` (2025-11-25). A result
-/// whose keys are ambiguous creates none: the client could read another id than the one that is remembered.
+/// The id of the task that a call created: by the extension's `resultType` (2026-07-28), or by `task` (2025-11-25). Returns
+/// `None` if keys are ambiguous, since the client could read a different id from the recorded one.
 fn created(result: &RawJson) -> Option<String> {
     if result.key_problem().is_some() {
         return None;
@@ -139,7 +138,7 @@ mod tests {
         check(r#"{"task":{"taskId":"t","status":"working"}}"#, Some("t"));
         check(r#"{"resultType":"complete","taskId":"t"}"#, None);
         check(r#"{"content":[{"text":"\"taskId\""}]}"#, None);
-        // A client that reads the first of two keys would hold an id that belongs to another.
+        // A client that reads the first of two duplicate keys would get an id that belongs to another principal.
         check(r#"{"resultType":"task","taskId":"t","taskId":"u"}"#, None);
         check(r#"{"resultType":"task","taskId":"t","\u0074askId":"u"}"#, None);
         check(r#"{"task":{"taskId":"t"},"task":{"taskId":"u"}}"#, None);

@@ -1,4 +1,4 @@
-//! What a profile shows of the catalog: which tools, under which names and texts, and who serves each.
+//! The view of a profile on the catalog: which tools it shows, their names and descriptions, and the sources that serve each.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -13,25 +13,25 @@ use toolhub_skills::use_skill;
 
 use crate::settings::{Expose, Override, ProfileSettings};
 
-/// With more tools than this, `auto` lets clients search.
+/// With more tools than this, `auto` enables search.
 const MANY: usize = 100;
-/// The longest name of a tool.
+/// The maximum length of a tool name (bytes).
 const MAX_NAME: usize = 128;
-/// The tools by which others are found and called.
+/// The tools for finding and calling other tools.
 const FINDERS: [&str; 3] = ["search_tools", "describe_tool", "call_tool"];
 
-/// How a call of a target is served.
+/// How a call of a target is handled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// By the hub, as any tool.
+    /// By the engine, like any tool.
     Plain,
-    /// `search_tools`, over what the profile shows.
+    /// `search_tools`, restricted to the tools of the profile.
     Search,
-    /// `describe_tool`, of what the profile shows.
+    /// `describe_tool`, restricted to the tools of the profile.
     Describe,
-    /// `call_tool`, for what the profile shows.
+    /// `call_tool`, restricted to the tools of the profile.
     Call,
-    /// `use_skill`, for skills that the profile admits.
+    /// `use_skill`, restricted to the skills of the profile.
     UseSkill,
 }
 
@@ -47,61 +47,61 @@ impl Kind {
     }
 }
 
-/// How many principals the gateway tells apart.
+/// How many principals the gateway distinguishes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Principals {
-    /// Everything belongs to one.
+    /// All data belongs to one principal.
     One,
-    /// One must not see what belongs to another.
+    /// A principal must not see the data of another.
     Several,
 }
 
-/// Who serves the tool of a name.
+/// The tool behind an offered name.
 #[derive(Debug, Clone)]
 pub(super) struct Target {
     pub(super) kind: Kind,
     /// Its name in the catalog.
     pub(super) tool: ToolName,
-    /// Where it may be served.
+    /// The sources that may serve it.
     pub(super) among: Arc<[Source]>,
-    /// Arguments that are always given.
+    /// Arguments fixed by the owner.
     fixed: Option<RawObject>,
-    /// The tool as it is offered.
+    /// The definition as offered to clients.
     pub(super) definition: RawJson,
 }
 
-/// What a profile shows.
+/// The tools that a profile shows.
 #[derive(Debug)]
 pub(super) struct View {
     pub(super) list: Arc<ToolList>,
     pub(super) targets: FastMap<String, Target>,
     /// The offered name of each tool.
     names: HashMap<(Source, ToolName), String>,
-    /// Further names that calls may use: `source__tool` of every tool, and plain names that a source had before another
-    /// came with the same.
+    /// Further names that calls may use: `source__tool` of every tool, and unprefixed names that a source had before another
+    /// source offered the same name.
     aliases: HashMap<String, Target>,
-    /// Which source had each name first. It keeps it, so that no other one gets calls that are meant for it.
+    /// The source that had each name first. It keeps the name, so that no other source receives calls meant for it.
     holders: HashMap<String, Source>,
-    /// Whether all servers had been listed when it was made.
+    /// Whether all servers had been listed when the view was built.
     pub(super) settled: bool,
 }
 
-/// What a view is made with.
+/// The inputs of a view.
 pub(super) struct ViewOptions<'a> {
     pub(super) policy: &'a Policy,
     pub(super) profile: &'a ProfileSettings,
     pub(super) principals: Principals,
     /// Groups of sources that the owner declared equivalent.
     pub(super) equivalent: &'a [Vec<String>],
-    /// The view before.
+    /// The previous view.
     pub(super) previous: Option<&'a View>,
-    /// Whether all servers have been listed. Before that, who has a name first depends on who answers first.
+    /// Whether all servers have been listed. Until then, which source has a name first depends on the order of their responses.
     pub(super) settled: bool,
 }
 
 impl ViewOptions<'_> {
-    /// Whether the tools of one name may stand under it together: the owner declared their sources equivalent, and each of
-    /// them may be called twice without harm.
+    /// Whether tools with the same name are offered as one: the owner declared their sources equivalent, and each tool is
+    /// read-only or idempotent.
     fn are_one(&self, group: &[&Arc<Entry>]) -> bool {
         let repeatable = |entry: &&Arc<Entry>| {
             let hints = entry.tool.hints();
@@ -113,7 +113,7 @@ impl ViewOptions<'_> {
         group.iter().all(repeatable) && self.equivalent.iter().any(declared)
     }
 
-    /// Whether the plain name may be given to this source: another one did not have it before.
+    /// Whether this source may use the unprefixed name: no other source had it before.
     fn may_hold(&self, name: &str, source: &Source) -> bool {
         let holder = self.previous.and_then(|previous| previous.holders.get(name));
         holder.is_none_or(|holder| holder == source)
@@ -132,10 +132,10 @@ impl View {
         if wanted {
             add_finders(&mut named, catalog, profile);
         }
-        // A name that the owner gave is not taken by another tool that happens to have it.
+        // A name assigned by the owner takes precedence over a tool that has the same name.
         let (told, others): (Vec<_>, Vec<_>) =
             named.into_iter().enumerate().partition(|(_, (name, entries))| given(name, entries, profile));
-        // Nor is a prefixed name that the hub makes: it would change hands with the order of the servers.
+        // So does a prefixed name: otherwise its meaning would depend on the order of the servers.
         let (prefixed, plain): (Vec<_>, Vec<_>) = others.into_iter().partition(|(_, (name, entries))| {
             entries.first().is_some_and(|entry| entry.tool.name().as_str() != name.as_str())
         });
@@ -143,7 +143,7 @@ impl View {
             shown.add((place, name), &entries, profile);
         }
         shown.targets.sort_by_key(|(place, _, _)| *place);
-        // Who cannot search is shown everything.
+        // If a search tool is missing, all tools are listed.
         let finders = shown.targets.iter().filter(|(_, _, target)| target.finds()).count();
         let search = wanted && finders == FINDERS.len();
         let listed = |name: &str, target: &Target| {
@@ -177,7 +177,7 @@ impl View {
 
     fn add_holders(&mut self) {
         for ((source, tool), shown) in &self.names {
-            // Also after the source is gone, its prefix is no beginning of another's name.
+            // The prefixed name stays reserved after the source is removed, so that no other source can take it.
             let prefixed = qualified(source, tool.as_str());
             self.holders.entry(prefixed).or_insert_with(|| source.clone());
             let alone = self.targets.get(shown).is_some_and(|target| target.among.len() == 1);
@@ -200,7 +200,7 @@ impl View {
         }
     }
 
-    /// The tool of that name at one source: by the name in the catalog, or as it is offered.
+    /// The tool with that catalog name or offered name at one source.
     pub(super) fn target_at(&self, name: &str, source: &str) -> Option<Target> {
         let of_source = |((at, _), _): &(&(Source, ToolName), &String)| at.to_string() == source;
         let mut own = self.names.iter().filter(of_source);
@@ -209,30 +209,30 @@ impl View {
         Some(Target { among: Arc::from([at.clone()]), ..target.clone() })
     }
 
-    /// The sources of the tools that are shown; one may occur several times.
+    /// The sources of the shown tools, with duplicates.
     pub(super) fn sources(&self) -> impl Iterator<Item = &Source> {
         self.names.keys().map(|(source, _)| source)
     }
 
-    /// The names under which the tools of a source are shown.
+    /// The offered names of the tools of a source.
     pub(super) fn names_at(&self, source: &str) -> impl Iterator<Item = &str> {
         let own = self.names.iter().filter(move |((at, _), _)| at.to_string() == source);
         own.map(|(_, shown)| shown.as_str())
     }
 
-    /// The tool that a call by this name reaches.
+    /// Resolves a name in a call.
     pub(super) fn target(&self, name: &str) -> Option<&Target> {
         self.targets.get(name).or_else(|| self.aliases.get(name))
     }
 
-    /// The name under which a tool is offered, where it is.
+    /// The offered name of a tool, if it is offered.
     pub(super) fn name_of(&self, tool: &Tool) -> Option<&str> {
         self.names.get(&(tool.source.clone(), tool.name().clone())).map(String::as_str)
     }
 }
 
 impl Target {
-    /// Whether it is one by which others are found and called.
+    /// Whether this is a tool for finding and calling other tools.
     pub(super) fn finds(&self) -> bool {
         matches!(self.kind, Kind::Search | Kind::Describe | Kind::Call)
     }
@@ -242,13 +242,13 @@ impl Target {
         *self.among == [Source::Native]
     }
 
-    /// Whether it is served by that tool of the catalog.
+    /// Whether that tool of the catalog is among those that serve it.
     pub(super) fn is(&self, tool: &Tool) -> bool {
         *tool.name() == self.tool && self.among.contains(&tool.source)
     }
 
-    /// Arguments with those that the owner fixed, which come last and exactly once: what a client gave under such a name
-    /// is left out, also where only a reader that ignores case would take it for that.
+    /// Adds the arguments fixed by the owner, exactly once and at the end. Removes arguments of the client with the same name,
+    /// ignoring case, since a server may parse names case-insensitively.
     pub(super) fn with_fixed(&self, arguments: RawJson) -> RawJson {
         let Some(fixed) = &self.fixed else { return arguments };
         let names: Vec<String> = fixed.iter().map(|(name, _)| folded(name)).collect();
@@ -257,15 +257,15 @@ impl Target {
         fixed.iter().fold(all, |all, (name, value)| all.with(name.to_owned(), value.clone())).into_raw()
     }
 
-    /// Whether it is the one by which skills are used: nobody would search for it.
+    /// Whether this is `use_skill`, which is listed even if search is enabled.
     fn activates(&self) -> bool {
         self.kind == Kind::UseSkill
     }
 }
 
-/// What tells of everybody's calls and of the owner's own conversations: clients are shown it only where the owner says so,
-/// and never where there are several principals, since what is kept does not say whose it is. Clients are given results
-/// whole, and need no pages of them.
+/// Tools that return calls of all clients and the owner's conversations. They are offered only if the profile names them and
+/// there is a single principal, since stored records do not contain their principal. Clients receive results in full and do not
+/// need `read_result`.
 pub(super) const THE_OWNERS: [&str; 2] = ["read_result", "get_conversation_history"];
 
 fn is_the_owners(tool: &Tool) -> bool {
@@ -276,7 +276,7 @@ fn is_finder(tool: &Tool) -> bool {
     tool.source == Source::Native && FINDERS.contains(&tool.name().as_str())
 }
 
-/// Whether the profile denies a tool by any of the names it has: in the catalog, at its source, or with a prefix.
+/// Whether the profile denies a tool by any of its names: in the catalog, at its source, or with a prefix.
 fn denied(tool: &Tool, profile: &ProfileSettings) -> bool {
     if profile.deny.is_empty() {
         return false;
@@ -286,8 +286,8 @@ fn denied(tool: &Tool, profile: &ProfileSettings) -> bool {
     names.iter().any(|name| profile.denies(name))
 }
 
-/// Adds the tools by which others are found, where the profile admits others alone: without them nobody would get to
-/// those. They lead to what the profile shows and to nothing else.
+/// Adds the search tools if the profile's allow list omits them: without them the other tools could not be found. They reach only
+/// the tools of the profile.
 fn add_finders<'a>(
     named: &mut Vec<(String, Vec<&'a Arc<Entry>>)>,
     catalog: &'a Catalog,
@@ -306,20 +306,20 @@ fn add_finders<'a>(
     named.extend(missing.into_iter().map(|entry| (entry.tool.name().as_str().to_owned(), vec![entry])));
 }
 
-/// What the owner says of a tool.
+/// The override of the profile for a tool.
 fn told_of<'p>(name: &str, entries: &[&Arc<Entry>], profile: &'p ProfileSettings) -> Option<&'p Override> {
     let own = entries.first()?.tool.name().as_str();
     profile.overrides.get(name).or_else(|| profile.overrides.get(own))
 }
 
-/// Whether the owner gave it a name.
+/// Whether the owner assigned a name to the tool.
 fn given(name: &str, entries: &[&Arc<Entry>], profile: &ProfileSettings) -> bool {
     told_of(name, entries, profile).is_some_and(|told| told.name.is_some())
 }
 
 #[derive(Default)]
 struct Shown {
-    /// Each with its place in the list.
+    /// Each with its position in the list.
     targets: Vec<(usize, String, Target)>,
     names: HashMap<(Source, ToolName), String>,
     taken: HashSet<String>,
@@ -370,8 +370,7 @@ fn is_portable_name(name: &str) -> bool {
     (1..=MAX_NAME).contains(&name.len()) && name.chars().all(accepted)
 }
 
-/// The tools that a profile admits, those of one name together, each group in the routing order and all in that of
-/// their first.
+/// The tools that a profile admits, grouped by name. Groups are in routing order, and so are groups by their first tool.
 fn groups<'a>(
     catalog: &'a Catalog,
     policy: &Policy,
@@ -406,8 +405,8 @@ fn groups<'a>(
     groups
 }
 
-/// The names of a group. Equal definitions do not make servers equal: one name is for one source, unless the owner said
-/// that several are equivalent. A native tool keeps its name; every other one that shares it gets `source__name`.
+/// Assigns the names of a group. Equal definitions do not make servers equivalent: a name belongs to one source, unless the owner
+/// declared several equivalent. A native tool keeps its name; the others with that name get `source__name`.
 fn named<'a>(group: &[&'a Arc<Entry>], options: &ViewOptions<'_>) -> Vec<(String, Vec<&'a Arc<Entry>>)> {
     let schema = |entry: &Arc<Entry>| canonical(entry.tool.definition.input_schema().get());
     let Some(first) = group.first() else { return Vec::new() };
@@ -424,20 +423,20 @@ fn named<'a>(group: &[&'a Arc<Entry>], options: &ViewOptions<'_>) -> Vec<(String
     group.iter().map(|entry| (name_of(entry), vec![*entry])).collect()
 }
 
-/// `source__name` in the letters of the source, such as Chinese ones; `None` where two tools could have the same one.
+/// `source__name` with the source id unchanged, including non-ASCII characters. Returns `None` if the result could be ambiguous.
 fn whole_name(source: &Source, name: &str) -> Option<String> {
     let id = source.to_string();
     (!id.contains("__") && !id.ends_with('_')).then(|| format!("{id}__{name}"))
 }
 
-/// The definition of `use_skill` for the skills that the profile admits; `None` if it admits none.
+/// The definition of `use_skill` with the skills that the profile admits; `None` if it admits none.
 fn skills_offered(tool: &Tool, profile: &ProfileSettings) -> Option<RawJson> {
     let mut skills = use_skill::listed(&tool.definition);
     skills.retain(|(name, _)| profile.admits_skill(name));
     use_skill::definition(&skills).map(|definition| definition.raw().clone())
 }
 
-/// A definition as it is offered: as it was given, where nothing else is said. `None` if nothing is left of it.
+/// The definition as offered: unchanged unless there is an override or a new name. Returns `None` if it cannot be offered.
 fn offered(
     tool: &Tool,
     name: &str,
@@ -454,7 +453,7 @@ fn offered(
     let mut members = raw.object().unwrap_or_default();
     members.set("name", name);
     let Some(told) = told else {
-        // The name does not tell the server any more: its letters were replaced.
+        // The name no longer identifies the server, because characters were replaced: the description names it.
         let tells = whole_name(&tool.source, tool.name().as_str()).is_some_and(|whole| whole == name);
         if !tells && !profile.lossless {
             members
@@ -474,7 +473,7 @@ fn offered(
     Some(members.into_raw())
 }
 
-/// A schema without the arguments that are always given.
+/// Removes the arguments fixed by the owner from a schema.
 fn without(schema: &RawJson, told: &Override) -> RawJson {
     let mut schema = schema.object().unwrap_or_default();
     if let Some(mut properties) = schema.get("properties").and_then(RawJson::object) {

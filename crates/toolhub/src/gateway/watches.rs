@@ -1,4 +1,4 @@
-//! Resources that clients subscribed to, counted: a server is asked to stop once the last of them unsubscribes.
+//! Reference counts of resource subscriptions: the server is unsubscribed when the last client unsubscribes.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -8,7 +8,7 @@ use toolhub_mcp::Server;
 
 type Counts = HashMap<(ServerId, String), usize>;
 
-/// How many subscriptions of clients each resource has, for all profiles together.
+/// The number of client subscriptions of each resource, over all profiles.
 #[derive(Debug, Default)]
 pub(super) struct Watches(Mutex<Counts>);
 
@@ -17,7 +17,7 @@ impl Watches {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds a subscription; whether it is the first.
+    /// Adds a subscription. Returns whether it is the first.
     pub(super) fn add(&self, server: &Server, uri: &str) -> bool {
         let mut counts = self.counts();
         let count = counts.entry((server.id().clone(), uri.to_owned())).or_default();
@@ -25,7 +25,7 @@ impl Watches {
         *count == 1
     }
 
-    /// Takes a subscription back; whether it was the last.
+    /// Removes a subscription. Returns whether it was the last.
     pub(super) fn remove(&self, server: &Server, uri: &str) -> bool {
         let (mut counts, key) = (self.counts(), (server.id().clone(), uri.to_owned()));
         let Some(count) = counts.get_mut(&key) else { return false };
@@ -37,12 +37,12 @@ impl Watches {
         last
     }
 
-    /// Whether clients subscribed to the resource at this server.
+    /// Whether any client is subscribed to the resource at this server.
     pub(super) fn has(&self, server: &ServerId, uri: &str) -> bool {
         self.counts().contains_key(&(server.clone(), uri.to_owned()))
     }
 
-    /// The server among these at which the resource has subscriptions.
+    /// The first of these servers at which the resource has subscriptions.
     pub(super) fn server<'a>(&self, servers: &'a [Arc<Server>], uri: &str) -> Option<&'a Arc<Server>> {
         let counts = self.counts();
         servers.iter().find(|server| counts.contains_key(&(server.id().clone(), uri.to_owned())))

@@ -1,4 +1,4 @@
-//! The configuration as a whole: where its files are, what they say, and how they join.
+//! The configuration: the locations of its files, their contents, and how the files are merged.
 
 mod agents;
 mod bind;

@@ -134,7 +134,7 @@ const UNANSWERED_LINGER: Duration = Duration::from_secs(60);
 /// The requests of callers in flight over one connection, and the principals that have used it.
 #[derive(Debug, Default)]
 pub(crate) struct InFlightRequests {
-    /// By request id. Requests mostly end soon after they are added, and the list is short.
+    /// By request id. The request that ends is mostly among the newest, and the list is short: removal searches from its end.
     in_flight: PerWorker<Here>,
     /// The users of the connection.
     users: Users,

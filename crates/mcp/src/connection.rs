@@ -1,4 +1,5 @@
-//! One connection to one server: requests in the form its era wants, in as many rounds as they need.
+//! One connection to one server: sends requests in the form of the server's era, and answers `input_required` results in
+//! further rounds.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -18,49 +19,49 @@ use crate::task_call::requires_task;
 use crate::transport::{Listener, OutgoingRequest, Repeat, StderrRing, Transport};
 use crate::wire::{self, Meta, Modern, Said};
 
-/// The JSON-RPC error code of params that are wrong.
+/// The JSON-RPC error code "Invalid params".
 const INVALID_PARAMS: i64 = -32602;
-/// Numbers the channels of this process.
+/// Number of channels created in this process.
 static CHANNELS: AtomicU64 = AtomicU64::new(0);
-/// Channels whose ids differ: beyond that, ids would not fit into the integers that JSON carries exactly (2^53).
+/// Number of channels with distinct request ids: beyond that, ids would exceed the integers that JSON carries exactly (2^53).
 const MAX_CHANNELS: u64 = 1 << 21;
 
-/// The members by which a client retries a request that was answered with a question (2026-07-28, patterns/mrtr).
+/// The params by which a client retries a request after an `input_required` result (2026-07-28, patterns/mrtr).
 pub(crate) const INPUT_RESPONSES: &str = "inputResponses";
 pub(crate) const REQUEST_STATE: &str = "requestState";
 
-/// How often one request may be answered with a question.
+/// Maximum number of `input_required` results for one request.
 const MAX_ROUNDS: usize = 10;
 
-/// A transport and the ids of what is sent over it.
+/// A transport and the request ids used on it.
 pub(crate) struct Channel {
     transport: Box<dyn Transport>,
     ids: AtomicU64,
     in_flight: Arc<InFlightRequests>,
 }
 
-/// A request before it has an id.
+/// A request without an id.
 #[derive(Clone, Default)]
 pub(crate) struct Ask {
     pub(crate) method: Cow<'static, str>,
     pub(crate) params: RawObject,
-    /// What it is about, as a modern server wants it in a header: the tool's name, a resource's uri.
+    /// The value of the `Mcp-Name` header for modern servers: the name of the tool, the URI of a resource.
     pub(crate) name: Option<Arc<str>>,
-    /// What is called by that name with what, where that is what it is about: it goes before the other params.
+    /// The `arguments` of a tool call, written together with `name` before the other params.
     pub(crate) arguments: Option<RawJson>,
     pub(crate) headers: Vec<(String, String)>,
-    /// Who hears of it on its way.
+    /// Notified when the request is sent and of its progress.
     pub(crate) listener: Option<Arc<dyn Listener>>,
-    /// Who wants it, where they can be asked.
+    /// The client behind the request, if it can receive requests of the server.
     pub(crate) origin: Option<RequestOrigin>,
-    /// When it may be sent a second time.
+    /// Under which conditions it may be sent a second time.
     pub(crate) repeat: Repeat,
 }
 
 impl Channel {
     pub(crate) fn new(transport: Box<dyn Transport>, server_requests: &ServerRequests) -> Self {
-        // No two channels share an id, so that an answer for one is never taken for an answer to another, whatever
-        // connection it comes over.
+        // No two channels share a request id, so that a response never matches a request of another channel, whichever
+        // connection it arrives on.
         let number = CHANNELS.fetch_add(1, Ordering::Relaxed) % MAX_CHANNELS;
         Self {
             transport,
@@ -69,7 +70,7 @@ impl Channel {
         }
     }
 
-    /// Asks as it stands; `meta` is what the era adds.
+    /// Sends the request unchanged; `meta` holds the members of `_meta` that the era requires.
     pub(crate) async fn ask(&self, ask: &Ask, mut meta: Meta<'_>) -> Result<RawJson, McpError> {
         let Ask { method, params, name, arguments, headers, listener, origin, repeat } = ask;
         let id = self.ids.fetch_add(1, Ordering::Relaxed);
@@ -102,22 +103,22 @@ impl Channel {
     }
 }
 
-/// What a server said of itself when it was met.
+/// The server's description of itself, from `initialize` or `server/discover`.
 #[derive(Debug, Clone)]
 pub(crate) struct Greeting {
     pub(crate) era: Era,
-    /// Whether the era may be another one, as a server that was slow to start did not answer the question for it in time.
+    /// Whether the era is uncertain, because the server was slow to start and did not answer the probe in time.
     pub(crate) doubtful: bool,
     pub(crate) version: String,
-    /// Name and version, as it gives them.
+    /// Name and version, as the server reports them.
     pub(crate) peer: String,
-    /// What it can do, as it says it.
+    /// The capabilities, as the server reports them.
     pub(crate) capabilities: RawObject,
-    /// How it wants to be used.
+    /// The instructions for the model.
     pub(crate) instructions: Option<String>,
 }
 
-/// A server that is connected.
+/// A connected server.
 pub(crate) struct Connection {
     channel: Channel,
     pub(crate) greeting: Greeting,
@@ -149,7 +150,7 @@ impl Connection {
         self.stderr.tail()
     }
 
-    /// Asks in the form the server's era wants, and answers what a modern server asks back.
+    /// Sends a request in the form of the server's era, and answers the input requests of a modern server.
     pub(crate) async fn ask(&self, mut ask: Ask) -> Result<RawJson, McpError> {
         if let Some(origin) = &ask.origin
             && !origin.link.extras().is_empty()
@@ -191,8 +192,8 @@ impl Connection {
         Err(McpError::unreadable(format!("the server asked for input {MAX_ROUNDS} times without an end")))
     }
 
-    /// What a client that retries a request adds to its params. A state is passed on only if this server issued it to the
-    /// same principal for the same request. Legacy servers know neither member.
+    /// The params that a client adds when it retries a request. A state is passed on only if this server issued it to the same
+    /// principal for the same request. Legacy servers support neither member.
     fn retried(&self, ask: &Ask, origin: &RequestOrigin) -> Result<Vec<(&'static str, RawJson)>, McpError> {
         let (extras, modern) = (origin.link.extras(), self.greeting.era == Era::Modern);
         let mut given = Vec::new();
@@ -206,7 +207,7 @@ impl Connection {
         Ok(given)
     }
 
-    /// A result that asks a client for input, with a token in place of the server's state.
+    /// An `input_required` result with a sealed token in place of the server's state.
     fn sealed(&self, ask: &Ask, result: RawJson, state: Option<&RawJson>) -> RawJson {
         match (state, result.object()) {
             (Some(state), Some(members)) => {
@@ -225,7 +226,7 @@ impl Connection {
         }
     }
 
-    /// Whether the server answers a request that every server of its era knows; an error is an answer too.
+    /// Whether the server answers a request that every server of its era supports; an error is an answer too.
     pub(crate) async fn answers(&self, patience: Duration) -> bool {
         let method = match self.greeting.era {
             Era::Legacy => "ping",
@@ -239,7 +240,7 @@ impl Connection {
         }
     }
 
-    /// Calls a tool; gives its result as it was sent.
+    /// Calls a tool and returns the raw result.
     pub(crate) async fn call_tool(
         &self,
         tool: &ToolDefinition,
@@ -262,7 +263,7 @@ impl Connection {
             origin: heard.origin.clone(),
             repeat: heard.repeat,
         };
-        // A client of the gateway creates and follows tasks itself.
+        // A client of the gateway creates and polls tasks itself.
         match heard.origin.is_none() && requires_task(tool) {
             true => Box::pin(self.call_as_task(ask)).await,
             false => self.ask(ask).await,
@@ -270,28 +271,28 @@ impl Connection {
     }
 }
 
-/// Refuses a state that was not issued for this request; nothing is sent. Another server that offers the same may have issued
-/// it, so the code is one after which the next server is asked.
+/// The error for a state that was not issued for this request; nothing is sent. Another server with the same tool may have
+/// issued it, so the code is one after which the next server is tried.
 fn unknown_state() -> McpError {
     let message =
         "`requestState` is not known for this request: make the request again without it".to_owned();
     McpError::Rpc { code: INVALID_PARAMS, message, data: None }
 }
 
-/// Who hears of a call on its way, and whether it may be sent twice.
+/// The listener and origin of a call, and whether it may be repeated.
 pub(crate) struct Heard {
     pub(crate) listener: Arc<dyn Listener>,
     pub(crate) origin: Option<RequestOrigin>,
     pub(crate) repeat: Repeat,
 }
 
-/// What goes along with a request: what its client sent, and which trace it is part of (2026-07-28, basic: trace context).
+/// The `_meta` of a request: the members that the client sent, and the trace context (2026-07-28, basic: trace context).
 fn given(origin: Option<&RequestOrigin>) -> Cow<'_, RawObject> {
     let Some(origin) = origin else { return Cow::Owned(RawObject::default()) };
     let mut meta = Cow::Borrowed(origin.link.meta());
     if let Some(trace) = &origin.trace {
         let meta = meta.to_mut();
-        // What was added to another trace is not for this one.
+        // The client's `tracestate` belongs to its own trace context.
         meta.remove("tracestate");
         for (key, value) in said_of(trace) {
             meta.set(key, value);
@@ -300,18 +301,18 @@ fn given(origin: Option<&RequestOrigin>) -> Cow<'_, RawObject> {
     meta
 }
 
-/// What its client wants to hear of logs, where it says that once for all its requests.
+/// The log level that the client has set for all its requests.
 fn hears(origin: Option<&RequestOrigin>) -> Option<RawJson> {
     origin?.link.hears()
 }
 
-/// A trace as requests name it, in `_meta` and in the headers of HTTP.
+/// The trace context as `_meta` members and HTTP headers.
 fn said_of(trace: &TraceContext) -> impl Iterator<Item = (&'static str, String)> {
     let state = trace.state().map(|state| ("tracestate", state.to_owned()));
     [("traceparent", trace.to_string())].into_iter().chain(state)
 }
 
-/// What a client sent along, without what it said of itself to us.
+/// Removes the protocol members of `_meta`, which the client addressed to the gateway.
 fn without_protocol(mut meta: Cow<'_, RawObject>) -> Cow<'_, RawObject> {
     let of_protocol = |key: &str| key.starts_with("io.modelcontextprotocol/");
     if meta.iter().any(|(key, _)| of_protocol(key)) {
@@ -320,7 +321,7 @@ fn without_protocol(mut meta: Cow<'_, RawObject>) -> Cow<'_, RawObject> {
     meta
 }
 
-/// A question back (2026-07-28, patterns/mrtr).
+/// An `input_required` result (2026-07-28, patterns/mrtr).
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct InputRequired {
@@ -332,7 +333,7 @@ struct InputRequired {
 
 impl InputRequired {
     fn of(result: &RawJson) -> Option<Self> {
-        // Most results are none, and one look at the text spares them being read twice.
+        // Most results are not `input_required`; a substring search avoids parsing them twice.
         if !result.get().contains("input_required") {
             return None;
         }

@@ -1,4 +1,4 @@
-//! The client of a link, as the requests that are forwarded for it know it.
+//! The client of a link, as the caller of the forwarded requests.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -14,9 +14,9 @@ use crate::era::{CAPABILITIES, Era, INFO, VERSION};
 use crate::transport::Listener;
 use crate::wire;
 
-/// How long a person may think about a question.
+/// How long a user may take to answer a request of the server.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(600);
-/// Numbers of clients begin here, so that no client of the gateway has the same.
+/// Client numbers start here, to be disjoint from those of the gateway's clients.
 const FIRST_CLIENT: u64 = 1 << 62;
 
 /// The process at the other end of a link.
@@ -24,7 +24,7 @@ pub(super) struct Client {
     number: u64,
     principal: Box<str>,
     out: mpsc::Sender<String>,
-    /// The questions that it was asked, by their ids.
+    /// The requests sent to it that are unanswered, by id.
     questions: Mutex<HashMap<u64, oneshot::Sender<Answer>>>,
     next_question: AtomicU64,
 }
@@ -45,7 +45,7 @@ impl Client {
         self.questions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Passes an answer to the question with this id.
+    /// Delivers the answer to the request with this id.
     pub(super) fn settle(&self, id: u64, answer: Answer) {
         let asked = self.questions().remove(&id);
         if let Some(reply) = asked {
@@ -53,12 +53,12 @@ impl Client {
         }
     }
 
-    /// Sends a notification; a client that does not read its link loses it.
+    /// Sends a notification; it is dropped if the queue of the link is full.
     pub(super) fn tell(&self, method: &str, params: &RawObject) {
         let _ = self.out.try_send(wire::notification(method, params));
     }
 
-    /// Sends a message, and waits for room.
+    /// Sends a message; waits while the queue is full.
     pub(super) async fn send(&self, message: String) {
         let _ = self.out.send(message).await;
     }
@@ -88,7 +88,7 @@ impl Drop for Forget<'_> {
     }
 }
 
-/// The client while one of its requests runs.
+/// The caller of one forwarded request.
 pub(super) struct RequestCaller {
     client: Arc<Client>,
     era: Era,
@@ -99,7 +99,7 @@ pub(super) struct RequestCaller {
 }
 
 impl RequestCaller {
-    /// The caller of a request with these params, and the params that are left to send.
+    /// The caller of a request with these params, and the params to be forwarded.
     pub(super) fn new(client: Arc<Client>, era: Era, mut params: RawObject) -> (Self, RawObject) {
         let mut meta = params.get("_meta").and_then(RawJson::object).unwrap_or_default();
         params.remove("_meta");
@@ -134,7 +134,7 @@ impl Caller for RequestCaller {
         &self.extras
     }
 
-    /// The client speaks the era of the server, and answers the questions of a modern one in another round itself.
+    /// The client speaks the era of the server, and handles the `input_required` results of a modern one itself.
     fn takes_questions_as_results(&self) -> bool {
         self.era == Era::Modern
     }

@@ -1,4 +1,4 @@
-//! Failures as they travel over a relay: the other side reports them as if they were its own.
+//! Serialized failures: the receiving side reports them as its own.
 
 use std::time::Duration;
 
@@ -9,8 +9,8 @@ use toolhub_core::{RawJson, ServerId};
 
 use crate::error::McpError;
 
-/// An [`McpError`] as JSON. Errors of the server itself are one kind among others, so that no server can send one that
-/// reads as a failure of the connection.
+/// An [`McpError`] as JSON. JSON-RPC errors of the server are a separate kind, so that a server cannot send an error that is
+/// read as a connection failure.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub(crate) enum Failure {
@@ -71,7 +71,7 @@ impl From<&McpError> for Failure {
 }
 
 impl Failure {
-    /// The failure as one of `server`.
+    /// Converts it into an error of `server`.
     pub(crate) fn into_error(self, server: &ServerId) -> McpError {
         match self {
             Self::Connect { cause, stderr, lasting } => McpError::Connect { cause, stderr, lasting },

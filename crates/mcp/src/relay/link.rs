@@ -26,15 +26,15 @@ use crate::transport::lines::{Line, Lines, MAX_LINE_BYTES};
 use crate::transport::{Listener, Repeat};
 use crate::wire;
 
-/// Links at a time; a client beyond that connects to its servers itself.
+/// Maximum number of links. Further clients connect to their servers themselves.
 const MAX_LINKS: usize = 256;
-/// Requests of one link at a time.
+/// Maximum number of concurrent requests per link.
 const MAX_REQUESTS: usize = 1024;
-/// Messages that may wait to be written to a link.
+/// Maximum number of queued outgoing messages per link.
 const MAX_QUEUED: usize = 256;
-/// How long a client may leave its link unread.
+/// How long a write to a link may block.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(30);
-/// How long the last messages of a link may take.
+/// How long writing the remaining messages of a closing link may take.
 const FLUSH_TIMEOUT: Duration = Duration::from_secs(1);
 
 type Stream = Box<dyn RelayStream>;
@@ -44,7 +44,7 @@ type Find = dyn Fn(&str) -> Option<Arc<Server>> + Send + Sync;
 pub struct Relay {
     find: Box<Find>,
     principal: Box<str>,
-    /// The digest of what clients must know.
+    /// SHA-256 of the secret that clients must send.
     secret: [u8; 32],
     links: Semaphore,
     closing: CancellationToken,
@@ -57,7 +57,7 @@ impl std::fmt::Debug for Relay {
 }
 
 impl Relay {
-    /// A relay to the servers that `find` finds by their ids, for clients that know `secret`. All of them are this principal.
+    /// Creates a relay for clients with `secret`. `find` looks a server up by its id. All clients act as `principal`.
     pub fn new(
         principal: &str,
         secret: &str,
@@ -72,12 +72,12 @@ impl Relay {
         }
     }
 
-    /// Takes no more requests; links end once what they run is answered.
+    /// Accepts no more requests; links end after their running requests.
     pub fn close(&self) {
         self.closing.cancel();
     }
 
-    /// Serves one link to its end. Dropping the future cancels its requests.
+    /// Serves one link until it ends. Dropping the future cancels its requests.
     pub async fn serve(&self, stream: Stream) {
         let (reader, writer) = tokio::io::split(stream);
         let lines = Lines::new(BufReader::new(reader), MAX_LINE_BYTES);
@@ -106,7 +106,7 @@ impl Relay {
             }
         };
         client.send(written(&Welcome::Connecting)).await;
-        // The client is not to wait for the breaker of another process: it has its own.
+        // The calling process has its own breaker, so the one of this hub must not delay it.
         server.ask_for();
         let caller = RequestCaller::new(Arc::clone(&client), crate::era::Era::Legacy, RawObject::default()).0;
         let caller = CallerLink::new(Arc::new(caller));
@@ -120,7 +120,7 @@ impl Relay {
         };
         let connected = tokio::select! {
             connected = connecting => connected,
-            // A client says nothing before it is answered: it has gone.
+            // A client sends nothing before the answer: input here means that it has disconnected.
             _ = lines.next() => return,
             () = self.closing.cancelled() => return,
         };
@@ -137,13 +137,13 @@ impl Relay {
         self.forward(&mut lines, &client, &target).await;
     }
 
-    /// The server that a client wants, if it would connect to it in the same way.
+    /// Returns the requested server if the launch configurations are equal.
     fn admit(&self, hello: &[u8]) -> Result<Arc<Server>, Text> {
         let hello: Hello = serde_json::from_slice(hello)
             .ok()
             .filter(|hello: &Hello| hello.protocol == PROTOCOL)
             .ok_or_else(|| Text::new("it is another version of toolhub", "它是另一个版本的 toolhub"))?;
-        // Digests are compared, so that the time it takes says nothing of the secret.
+        // Compares digests, so that the timing reveals nothing about the secret.
         if Sha256::digest(&hello.secret)[..] != self.secret {
             return Err(Text::new("it was not shown its secret", "未出示它的密钥"));
         }
@@ -152,7 +152,7 @@ impl Relay {
         }
         let server = (self.find)(&hello.server)
             .ok_or_else(|| Text::new("it does not have this server", "它没有此服务器"))?;
-        // Consent is checked here too: its files may have changed since the server was started.
+        // Consent is checked here too: the files may have changed since the server was started.
         let own = server.spec().launch_identity().map_err(|error| error.text())?;
         match own.difference(&hello.identity) {
             Some(difference) => Err(difference),
@@ -226,12 +226,12 @@ impl Relay {
     }
 }
 
-/// The server of a link, and the connection that the client was told of.
+/// The server of a link, and the connection that was reported to the client.
 struct Target {
     server: Arc<Server>,
-    /// The process or session that serves this client.
+    /// The instance (process or session) that serves this client.
     instance: Arc<Server>,
-    /// Not kept open by the link: a server that is unused is stopped as usual.
+    /// Weak: a link does not keep an idle server from being stopped.
     connection: Weak<Connection>,
 }
 
@@ -257,8 +257,8 @@ impl Target {
         }
     }
 
-    /// Sends a request over the connection of the link. If that is gone, or the configuration changed since, nothing is sent,
-    /// and the client opens another link.
+    /// Sends a request over the connection of the link. If the connection is closed or the configuration has changed, nothing
+    /// is sent, and the client opens another link.
     async fn answer(&self, current: Option<Arc<Server>>, ask: Ask) -> Result<RawJson, McpError> {
         if !current.is_some_and(|current| Arc::ptr_eq(&current, &self.server)) {
             return Err(expired());
@@ -281,12 +281,12 @@ impl Target {
     }
 }
 
-/// Nothing was sent; the client is to connect anew.
+/// Nothing was sent; the client has to reconnect.
 fn expired() -> McpError {
     McpError::SessionExpired { effect: Effect::None }
 }
 
-/// The text of an answer that says what failed.
+/// The JSON-RPC error response for a failure.
 fn failed(id: u64, error: &McpError) -> String {
     let body = RawObject::default()
         .with("code", RawJson::of(&FAILED))
@@ -300,7 +300,7 @@ fn written(welcome: &Welcome) -> String {
     RawJson::of(welcome).get().to_owned()
 }
 
-/// One line of a client.
+/// One line from a client.
 #[derive(Deserialize)]
 struct Message<'a> {
     #[serde(default)]
@@ -323,7 +323,7 @@ struct ErrorBody {
     message: String,
 }
 
-/// What a line is.
+/// A classified message.
 enum Sorted {
     Request { id: u64, method: String, params: RawObject, forwarding: Forwarding },
     Answer(u64, Result<RawJson, (i64, String)>),

@@ -1,11 +1,11 @@
-//! A relay: a process uses the connections of another one, a `toolhub serve` that runs with the same configuration, in place
-//! of connections of its own. Routing, confirmation, deadlines and records stay with the process that makes the call;
-//! the hub only forwards requests of one server, over the connection it has.
+//! A relay lets a process use the server connections of a running `toolhub serve` with the same configuration instead of
+//! opening its own. Routing, confirmation, deadlines and records stay with the calling process; the hub only forwards the
+//! requests for one server over its connection.
 //!
-//! Each link serves one server and carries lines of JSON. The client sends a [`Hello`]; the hub answers with one or two
-//! [`Welcome`]s; from then on both sides exchange JSON-RPC messages in the form of the server's era. Requests carry the members of [`Forwarding`]
-//! beside those of JSON-RPC, and the `data` of an error is a [`failure::Failure`]. Transport and access are decided
-//! by the programs that open the streams.
+//! Each link serves one server and carries newline-delimited JSON. The client sends a [`Hello`]; the hub answers with one or
+//! two [`Welcome`]s; after that both sides exchange JSON-RPC messages in the form of the server's era. Requests carry the
+//! members of [`Forwarding`] beside those of JSON-RPC, and the `data` of an error is a [`failure::Failure`]. The programs that
+//! open the streams choose the transport and control access.
 
 mod caller;
 mod failure;
@@ -24,21 +24,21 @@ use crate::config::LaunchIdentity;
 use crate::connection::Greeting;
 use crate::era::Era;
 
-/// Changes with the messages of a link.
+/// The version of the link protocol.
 const PROTOCOL: u32 = 1;
-/// How long each side waits for the first message of the other. Beyond that the hub hangs, and is not used.
+/// How long each side waits for the first message of the other. After that, the hub counts as hanging and is not used.
 pub(crate) const HELLO_TIMEOUT: Duration = Duration::from_secs(1);
-/// The code of every error on a link; what failed is in its data.
+/// The code of every error on a link; the failure is in its `data`.
 pub(crate) const FAILED: i64 = -32099;
 
-/// A stream of bytes to another process.
+/// A byte stream to another process.
 pub trait RelayStream: AsyncRead + AsyncWrite + Send + Unpin {}
 
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> RelayStream for T {}
 
-/// Opens streams to hubs that run already.
+/// Opens streams to hubs that are already running.
 pub trait Dialer: Send + Sync {
-    /// A stream to each hub that can be reached. Does not wait for hubs that hang.
+    /// Opens a stream to each reachable hub. Does not wait for hubs that hang.
     fn dial(&self) -> BoxFuture<'_, Vec<Dialed>>;
 }
 
@@ -46,7 +46,7 @@ pub trait Dialer: Send + Sync {
 pub struct Dialed {
     /// The stream.
     pub stream: Box<dyn RelayStream>,
-    /// What the hub expects of its clients: proof that they can read the owner's files.
+    /// The secret that the hub expects: proof that the client can read the owner's files.
     pub secret: String,
 }
 
@@ -56,7 +56,7 @@ impl std::fmt::Debug for Dialed {
     }
 }
 
-/// The first message of a client: which server it wants, and how it would connect to it itself.
+/// The first message of a client: the requested server, and the client's own launch configuration for it.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Hello {
     protocol: u32,
@@ -75,9 +75,9 @@ impl Hello {
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(tag = "status", rename_all = "snake_case")]
 pub(crate) enum Welcome {
-    /// The server is not served over this link; nothing was started.
+    /// The hub does not serve this server to the client; nothing was started.
     Refused { en: String, zh: String },
-    /// The hub connects to the server, or is connected; another answer follows.
+    /// The hub is connecting or connected to the server; another answer follows.
     Connecting,
     /// The server is connected.
     Ready {
@@ -103,7 +103,7 @@ impl Welcome {
         }
     }
 
-    /// What the server said of itself; `None` for other answers, and for one that cannot be read.
+    /// The server's description; `None` for other answers, and for an invalid one.
     pub(crate) fn greeting(self) -> Option<Greeting> {
         let Self::Ready { era, version, peer, capabilities, instructions } = self else { return None };
         let era: Era = era.parse().ok()?;
@@ -112,13 +112,13 @@ impl Welcome {
     }
 }
 
-/// What a request says beside its message.
+/// The members of a request beside those of JSON-RPC.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Forwarding {
-    /// What it is about, as a modern server wants it in a header.
+    /// The value of the `Mcp-Name` header for modern servers.
     #[serde(default)]
     pub(crate) name: Option<String>,
-    /// Headers beside the usual ones.
+    /// Additional headers.
     #[serde(default)]
     pub(crate) headers: Vec<(String, String)>,
     /// Whether it may be sent a second time.

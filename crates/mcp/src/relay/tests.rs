@@ -1,4 +1,4 @@
-//! A relay without servers: what it answers to a first line, and to none.
+//! Tests of a relay without servers: its answers to valid and invalid first lines.
 
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 use toolhub_core::Consent;
@@ -14,7 +14,7 @@ fn identity() -> LaunchIdentity {
     spec.launch_identity().unwrap()
 }
 
-/// What a relay without servers answers to a first line; empty where it closes the link.
+/// The answer of a relay without servers to a first line; empty if it closes the link.
 async fn answer(line: &str) -> String {
     let (client, hub) = tokio::io::duplex(1 << 16);
     let relay = Relay::new("owner", "secret", |_| None);

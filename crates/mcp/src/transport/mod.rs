@@ -1,4 +1,4 @@
-//! How messages travel. A transport pairs each request with its answer; what they mean is the connection's.
+//! Transports. A transport matches responses to requests; `connection` interprets the messages.
 
 #[cfg_attr(unix, path = "group_unix.rs")]
 #[cfg_attr(not(unix), path = "group_other.rs")]
@@ -31,40 +31,40 @@ pub use sandbox::{ProcessSandbox, SandboxedProcess};
 pub(crate) use stderr::StderrRing;
 pub use stderr::last_lines;
 
-/// The most a result may take after decompression.
+/// Maximum size of a result in bytes, after decompression.
 pub(crate) const MAX_RESULT_BYTES: usize = 64 << 20;
 
-/// Who hears of a request on its way.
+/// Observes a request in flight.
 pub(crate) trait Listener: Send + Sync {
-    /// It leaves: from here on it may take effect.
+    /// Called when the request is sent: from here on it may take effect.
     fn leaves(&self);
 
-    /// It gets on: the raw params of the notification.
+    /// Called for progress notifications, with their raw params.
     fn progress(&self, params: &RawJson);
 }
 
-/// One request on its way out.
+/// An outgoing request.
 pub(crate) struct OutgoingRequest<'a> {
-    /// Our id for it.
+    /// The JSON-RPC id.
     pub(crate) id: u64,
     /// The method.
     pub(crate) method: &'a str,
-    /// What the request is about: the tool's name, the resource's uri.
+    /// The name of the tool or the URI of the resource.
     pub(crate) name: Option<&'a str>,
-    /// The message.
+    /// The serialized message.
     pub(crate) body: String,
-    /// Headers beside the usual ones.
+    /// Additional headers.
     pub(crate) headers: &'a [(String, String)],
-    /// Who hears that it leaves, and of its progress.
+    /// Notified when the request is sent and of its progress.
     pub(crate) listener: Option<&'a Arc<dyn Listener>>,
-    /// When it may be sent a second time.
+    /// Under which conditions it may be sent a second time.
     pub(crate) repeat: Repeat,
-    /// For whom it is; `None` for requests of the hub itself.
+    /// The principal it is sent for; `None` for requests of the hub itself.
     pub(crate) principal: Option<&'a str>,
 }
 
 impl OutgoingRequest<'_> {
-    /// Says that it leaves now.
+    /// Notifies the listener that the request is being sent.
     fn leaves(&self) {
         if let Some(listener) = self.listener {
             listener.leaves();
@@ -72,10 +72,10 @@ impl OutgoingRequest<'_> {
     }
 }
 
-/// What a server asks or tells of its own accord.
+/// Receives the requests and notifications of a server.
 pub(crate) trait Inbox: Send + Sync {
-    /// Answers a server's request: a result, or an error's code and message. `via` is the request of ours on whose
-    /// stream it came, where that shows.
+    /// Answers a request of the server with a result, or with an error's code and message. `via` is our request on whose stream
+    /// it arrived, if known.
     fn request(
         &self,
         method: String,
@@ -83,30 +83,30 @@ pub(crate) trait Inbox: Send + Sync {
         via: Option<u64>,
     ) -> BoxFuture<'_, Result<RawJson, (i64, String)>>;
 
-    /// Hears a notification that is not about progress.
+    /// Receives a notification other than `notifications/progress`.
     fn notification(&self, method: &str, params: Option<&RawJson>, via: Option<u64>);
 
-    /// Hears that something came which was not understood.
+    /// Reports a message that could not be processed.
     fn oddity(&self, detail: String);
 
-    /// Whether requests of the gateway's clients were sent over this connection. Then a message without a usable id may
-    /// concern any of them, also one that was cancelled.
+    /// Whether requests of the gateway's clients were sent over this connection. Then a message without a usable id may concern
+    /// any of them, also a cancelled one.
     fn has_clients(&self) -> bool;
 }
 
-/// A way to a server.
+/// A transport to a server.
 pub(crate) trait Transport: Send + Sync {
-    /// Sends a request and waits for its answer. Dropping the future cancels the request and tells the server.
+    /// Sends a request and waits for its response. Dropping the future cancels the request and notifies the server.
     fn request<'a>(&'a self, request: OutgoingRequest<'a>) -> BoxFuture<'a, Result<RawJson, McpError>>;
 
     /// Sends a notification.
     fn notify(&self, body: String) -> BoxFuture<'_, Result<(), McpError>>;
 
-    /// Whether it still works.
+    /// Whether it is still usable.
     fn is_open(&self) -> bool;
 }
 
-/// The call that a progress notification is about: its token is our request id.
+/// The request of a progress notification: the progress token is our request id.
 fn progress_token(params: &RawJson) -> Option<u64> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]

@@ -1,4 +1,4 @@
-//! Reading answers: bodies and event streams, bounded, and taken up again where a stream broke off.
+//! Reads responses: bodies and event streams, with size limits; resumes interrupted streams.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,38 +18,38 @@ use crate::oauth::is_unprocessed;
 use crate::transport::{Listener, MAX_RESULT_BYTES, Repeat, progress_token};
 use crate::wire::{self, Incoming, NotAMessage};
 
-/// How much of an error's body is read and shown.
+/// How much of an error body is read (bytes) and shown (characters).
 const ERROR_BODY_BYTES: usize = 64 << 10;
 const ERROR_BODY_CHARS: usize = 300;
-/// The JSON-RPC codes by which servers say with status 404 that they do not know the session: invalid request (Python SDK),
-/// and "session not found" (TypeScript and C# SDKs, this gateway).
+/// The JSON-RPC codes that servers send with status 404 for an unknown session: invalid request (Python SDK), and "session not
+/// found" (TypeScript and C# SDKs, this gateway).
 const SESSION_CODES: [i64; 2] = [-32600, -32001];
-/// How long a stream may take to end after the answer it brought, and how many may do so at a time; whatever is slower
-/// is broken off, and costs a connection.
+/// How long a stream may take to end after its answer, and how many streams may do so at a time. Otherwise the stream is
+/// dropped and its connection closed.
 const ENDING: Duration = Duration::from_secs(1);
 pub(super) const ENDINGS: usize = 64;
-/// How often one stream is taken up again.
+/// Maximum number of resumptions of one stream.
 const MAX_RESUMPTIONS: u32 = 5;
-/// How long to wait before that, where the server does not say; and the most it may ask for.
+/// The pause before a resumption, if the server does not specify one, and its upper limit.
 const RESUME_PAUSE: Duration = Duration::from_millis(500);
 const MAX_RESUME_PAUSE: Duration = Duration::from_secs(30);
-/// The longest that a server is left alone because it asked for it.
+/// Upper limit for `Retry-After`.
 const MAX_RETRY_AFTER: Duration = Duration::from_secs(60);
 
-/// Who waits for an answer.
+/// The request whose answer is awaited.
 #[derive(Clone, Copy)]
 pub(super) struct Waiting<'a> {
     pub(super) id: u64,
     pub(super) listener: Option<&'a Arc<dyn Listener>>,
 }
 
-/// What a message turned out to be for the request that is waited for.
+/// The meaning of a message for the awaited request.
 pub(super) enum Received {
-    /// Its answer.
+    /// Its response.
     Answer(Result<RawJson, McpError>),
-    /// Something that shows that the two sides do not count alike: an answer to another request, or what is no message.
+    /// A response to another request, or an invalid message: requests and responses are out of step.
     Mismatch(McpError),
-    /// Something else, which was taken care of.
+    /// Another message, which was processed.
     Other,
 }
 
@@ -58,7 +58,7 @@ impl Received {
         matches!(self, Self::Answer(_))
     }
 
-    /// What that means where nothing else can come.
+    /// The result if the body contains nothing else.
     pub(super) fn into_result(self) -> Result<RawJson, McpError> {
         match self {
             Self::Answer(answer) => answer,
@@ -69,7 +69,7 @@ impl Received {
 }
 
 impl Inner {
-    /// The answer in a body that is there whole.
+    /// Reads the answer from a complete body.
     pub(super) fn answer_in(self: &Arc<Self>, waiting: Waiting<'_>, body: &Bytes) -> Received {
         self.receive(body, Some(waiting))
     }
@@ -97,8 +97,8 @@ impl Inner {
         }
     }
 
-    /// Reads a stream to its answer. A legacy stream that breaks off is taken up again where it broke, if the
-    /// server numbers its events (2025-11-25, transports: resumability).
+    /// Reads a stream up to its answer. An interrupted legacy stream is resumed if its events have ids (2025-11-25, transports:
+    /// resumability).
     async fn stream_answer(
         self: &Arc<Self>,
         waiting: Waiting<'_>,
@@ -128,7 +128,7 @@ impl Inner {
         Err(McpError::Lost { cause: cause.into(), stderr: Vec::new(), exit: None })
     }
 
-    /// Reads events until the answer comes or the stream ends.
+    /// Reads events until the answer arrives or the stream ends.
     pub(super) async fn read_events(
         self: &Arc<Self>,
         response: Response,
@@ -142,14 +142,14 @@ impl Inner {
             let mut events = parser.push(&chunk).into_iter();
             while let Some(event) = events.next() {
                 cursor.note(&event);
-                // Events of other kinds, and the empty one that only primes resumption, carry no message.
+                // Events of other types, and the empty event that only sets the id for resumption, carry no message.
                 if !matches!(event.kind.as_str(), "" | "message") || event.data.is_empty() {
                     continue;
                 }
                 match self.receive(&event.data.into(), waiting) {
                     Received::Other => {}
                     Received::Answer(answer) => {
-                        // Dropped with more to come, the stream takes its connection with it.
+                        // With events left, the stream is dropped, which closes its connection.
                         if events.all(|event| event.data.is_empty()) {
                             self.end(bytes);
                         }
@@ -168,8 +168,8 @@ impl Inner {
         Ok(None)
     }
 
-    /// Reads on after the answer: the end of its stream, as a rule, after which its connection is for the next message.
-    /// Anything but the end, and the stream is dropped, with its connection.
+    /// Reads the stream to its end after the answer, so that its connection can be reused. Drops the stream, and with it the
+    /// connection, if anything but whitespace follows.
     fn end(&self, mut stream: impl Stream<Item = reqwest::Result<Bytes>> + Send + Unpin + 'static) {
         let blank = |chunk: &Bytes| chunk.trim_ascii().is_empty();
         match stream.next().now_or_never() {
@@ -187,14 +187,14 @@ impl Inner {
         });
     }
 
-    /// Takes one message in. An answer to another request is handed to nobody, and fails the one that it came for.
+    /// Processes one message. A response to another request is discarded and fails the awaited request.
     fn receive(self: &Arc<Self>, message: &Bytes, waiting: Option<Waiting<'_>>) -> Received {
         let id = waiting.map(|waiting| waiting.id);
         match wire::read(message) {
             Ok(Incoming::Response { id: answered, outcome }) if Some(answered) == id => {
                 return Received::Answer(outcome);
             }
-            // On the stream that answers nothing it belongs to no request at all.
+            // The GET stream does not answer any request.
             Ok(Incoming::Response { id: other, .. }) if waiting.is_none() => {
                 self.inbox.oddity(format!("an answer to request {other} where it does not belong"));
             }
@@ -215,7 +215,7 @@ impl Inner {
                 self.inbox.notification(&method, params.as_ref(), id);
             }
             Ok(Incoming::Request { id: asked, method, params }) => self.question(asked, (method, params), id),
-            // Only one request is answered here, so what cannot be read is its answer.
+            // Only one request is answered here, so an invalid message counts as its answer.
             Err(NotAMessage::Odd { detail, .. }) => {
                 return Received::Mismatch(McpError::unreadable(detail));
             }
@@ -227,7 +227,7 @@ impl Inner {
     }
 }
 
-/// Where a stream stands, so that it can be taken up again.
+/// The position in a stream, for resumption.
 pub(super) struct Cursor {
     pub(super) id: Option<String>,
     pub(super) pause: Duration,
@@ -251,7 +251,7 @@ impl Cursor {
 }
 
 impl Inner {
-    /// Opens the stream after the event with that id.
+    /// Opens the stream after the event with this id.
     async fn resume(&self, last: &str) -> Result<Response, McpError> {
         let request = self.client()?.get(self.url.clone()).header(ACCEPT, "text/event-stream");
         let request = self.dressed(request).header("Last-Event-ID", last);
@@ -266,14 +266,13 @@ impl Inner {
             }),
         }
         .map_err(|error| match error {
-            // A refusal is final; only a broken connection is worth another try.
+            // A refusal is final; only an interrupted connection is retried.
             McpError::Lost { cause, .. } => McpError::unreadable(cause.to_string()),
             other => other,
         })
     }
 
-    /// What an error status means for a message of this session. A body that is the result of the request is its answer,
-    /// whatever the status.
+    /// Converts an error status into an error. A body with the result of the request counts as its answer, whatever the status.
     pub(super) async fn error_status(
         &self,
         response: Response,
@@ -296,11 +295,11 @@ impl Inner {
     }
 }
 
-/// What status 404 means for a request that names a session. The specification defines it as "the session has ended, begin
-/// a new one" (2025-11-25, transports: session management), but frameworks and proxies answer 404 for other reasons, also
-/// after a call took effect. So it counts as a refusal before processing only if the body says so in the words of the
-/// session layer, as the SDKs do: a JSON-RPC error of one of [`SESSION_CODES`]. Any other error with the id of the
-/// request is its answer, and with any other body it is unknown whether the request took effect.
+/// The meaning of status 404 for a request with a session id. The specification defines it as "the session has ended, start a
+/// new one" (2025-11-25, transports: session management), but frameworks and proxies send 404 for other reasons too, even after
+/// a call took effect. It counts as refused before processing only if the body is a JSON-RPC error with one of
+/// [`SESSION_CODES`], as the SDKs send it. Any other error with the id of the request is its answer; with any other body it is
+/// unknown whether the request took effect.
 fn session_error(body: &[u8], request: Option<u64>) -> McpError {
     match wire::error_in(body) {
         Some((McpError::Rpc { code, .. }, named))
@@ -313,14 +312,14 @@ fn session_error(body: &[u8], request: Option<u64>) -> McpError {
     }
 }
 
-/// What an error status means; `request` is the id of the request that it answers, where it answers one.
+/// Converts an error status into an error; `request` is the id of the answered request, if any.
 pub(in crate::transport) async fn status_error(response: Response, request: Option<u64>) -> McpError {
     let head = ErrorHead::of(&response);
     let body = read_body(response, ERROR_BODY_BYTES).await.unwrap_or_default();
     head.error(&body, request)
 }
 
-/// The head of an answer with an error status.
+/// The head of a response with an error status.
 struct ErrorHead {
     status: StatusCode,
     location: Option<String>,
@@ -340,8 +339,8 @@ impl ErrorHead {
 
     fn error(self, body: &[u8], request: Option<u64>) -> McpError {
         let Self { status, location, retry_after, effect } = self;
-        // A server explains itself in the body. Without the request's id it may be a proxy that does, which says nothing
-        // of what happened behind it.
+        // Servers explain errors in the body. Without the request's id the error may come from a proxy, which reveals nothing
+        // about the server behind it.
         if let Some((error, named)) = wire::error_in(body) {
             let refusal = status.is_client_error() && !matches!(status.as_u16(), 408 | 425 | 429);
             if named.map_or(refusal, |named| Some(named) == request) {

@@ -1,4 +1,4 @@
-//! Servers that answer for another request, or with more than was asked: over connections of both clients.
+//! Tests with servers that answer another request, or send more than was requested, for both HTTP clients.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -12,7 +12,7 @@ use super::*;
 use crate::oauth::Secret;
 use crate::transport::no_listener::NoListener;
 
-/// Has no token, and keeps requests from the loopback client.
+/// Provides no token, but keeps requests from the direct client.
 struct NoToken;
 
 impl Authorizer for NoToken {
@@ -29,24 +29,24 @@ impl Authorizer for NoToken {
     }
 }
 
-/// What the server does with the first request. All others are answered as they should be.
+/// The behaviour of the server on the first request. All others are answered correctly.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum First {
     Right,
     RightStream,
     WrongId,
     WrongIdInStream,
-    /// Right, and after it the answer to the next request.
+    /// Correct, followed by the response to the next request.
     Ahead,
-    /// Right, and twice.
+    /// The correct response twice.
     Twice,
-    /// Right, with the next one's answer in the same stream.
+    /// Correct, with the response to the next request in the same stream.
     StreamAhead,
-    /// Right, and longer than it says.
+    /// Correct, with a body longer than `Content-Length`.
     Longer,
-    /// Without a body, as it says, and with one.
+    /// Status 204 with a body.
     NoContentWithBody,
-    /// One that announces another, without an end.
+    /// Informational (1xx) responses without end.
     Informational,
     NotJson,
 }
@@ -86,7 +86,7 @@ fn first_answer(first: First, id: u64) -> String {
     }
 }
 
-/// Reads one request; the id in it.
+/// Reads one request and returns its id.
 async fn request(stream: &mut TcpStream, came: &mut Vec<u8>) -> Option<u64> {
     loop {
         if let Some(head) = came.windows(4).position(|four| four == b"\r\n\r\n") {
@@ -105,7 +105,7 @@ async fn request(stream: &mut TcpStream, came: &mut Vec<u8>) -> Option<u64> {
     }
 }
 
-/// Sends two requests; what each came to, and how many connections that took.
+/// Sends two requests. Returns their results and the number of connections used.
 async fn exchange(first: First, direct: bool) -> ([Result<RawJson, McpError>; 2], usize) {
     let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
     let url = format!("http://{}/mcp", listener.local_addr().unwrap());
@@ -164,7 +164,7 @@ async fn connection_with_an_answer_for_another_request_is_dropped() {
     ];
     for direct in [true, false] {
         for first in wrong {
-            // The other client reads and ignores what announces an answer, a bounded number of times.
+            // The general client skips a bounded number of informational responses.
             if !direct && first == First::Informational {
                 continue;
             }
@@ -194,11 +194,11 @@ async fn connection_with_more_than_the_answer_is_dropped() {
 async fn connection_with_the_right_answer_is_reused() {
     for direct in [true, false] {
         for first in [First::Right, First::RightStream] {
-            // The other client reads a stream to its end beside the next request.
+            // The general client drains a stream while the next request is sent.
             if !direct && first == First::RightStream {
                 continue;
             }
-            // The other client gives a connection back from a task of its own, which may come after the next request.
+            // The general client returns a connection to its pool in a separate task, possibly after the next request.
             let mut reused = false;
             for _ in 0..if direct { 1 } else { 20 } {
                 let (answers, connections) = exchange(first, direct).await;

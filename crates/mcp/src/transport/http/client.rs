@@ -1,4 +1,4 @@
-//! The HTTP client that all servers share: it keeps the pools, and its certificates take a while to load.
+//! The HTTP client shared by all servers: it owns the connection pool, and loading its certificates is slow.
 
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,20 +13,20 @@ use url::{Origin, Url};
 
 use crate::error::McpError;
 
-/// How long reaching the machine itself may take.
+/// Timeout for connecting to the host.
 pub(crate) const CONNECT_DEADLINE: Duration = Duration::from_secs(10);
-/// What we call ourselves.
+/// The value of the `User-Agent` header.
 pub(super) const USER_AGENT: &str = concat!("toolhub/", env!("CARGO_PKG_VERSION"));
 const MAX_REDIRECTS: usize = 3;
 
-/// The client, made when the first HTTP server is met.
+/// Returns the client; built on first use.
 pub(crate) fn client() -> Result<Client, McpError> {
     static CLIENT: OnceLock<Result<Client, String>> = OnceLock::new();
     let client = CLIENT.get_or_init(|| build(|builder| builder));
     client.clone().map_err(McpError::hopeless)
 }
 
-/// The client for requests to that address: one that keeps no connections, if the origin is in `mixes_up_answers`.
+/// The client for requests to `url`: one without connection reuse if the origin was reported to `mixes_up_answers`.
 pub(super) fn client_for(url: &Url) -> Result<Client, McpError> {
     static WITHOUT_POOL: OnceLock<Result<Client, String>> = OnceLock::new();
     if !MIXED_UP.any.load(Ordering::Acquire) || !MIXED_UP.origins().contains(&url.origin()) {
@@ -36,8 +36,8 @@ pub(super) fn client_for(url: &Url) -> Result<Client, McpError> {
     client.clone().map_err(McpError::hopeless)
 }
 
-/// Notes that an answer for another request came from that origin: a pooled connection may hold more of them, and no
-/// connection to the origin is reused from now on. The pool is shared between servers, so this is kept per origin.
+/// Records that the origin sent a response to another request: pooled connections may hold more of them, so connections to it
+/// are no longer reused. Kept per origin, since servers share the pool.
 pub(super) fn mixes_up_answers(url: &Url) {
     let mut origins = MIXED_UP.origins();
     if origins.len() < MAX_MIXED_UP || origins.contains(&url.origin()) {
@@ -47,14 +47,14 @@ pub(super) fn mixes_up_answers(url: &Url) {
     MIXED_UP.any.store(true, Ordering::Release);
 }
 
-/// Origins that are noted at most. Only configured servers get into the list.
+/// Maximum number of recorded origins. Only configured servers are recorded.
 const MAX_MIXED_UP: usize = 4096;
 
 static MIXED_UP: LazyLock<MixedUp> = LazyLock::new(MixedUp::default);
 
 #[derive(Default)]
 struct MixedUp {
-    /// Spares everybody the lock as long as there are none.
+    /// Avoids the lock while the set is empty.
     any: AtomicBool,
     origins: Mutex<HashSet<Origin>>,
 }
@@ -65,29 +65,29 @@ impl MixedUp {
     }
 }
 
-/// A client with what all of ours have, and what `with` adds.
+/// Builds a client with the common settings and those that `with` adds.
 pub(crate) fn build(with: impl Fn(ClientBuilder) -> ClientBuilder) -> Result<Client, String> {
-    // Fails only where somebody installed another provider before, which will do as well.
+    // Fails if another crypto provider is installed already, which is fine.
     let _ = rustls::crypto::ring::default_provider().install_default();
-    // A redirect may lead to an address that only this machine can reach: none but the same origin is followed.
+    // A redirect may point to an address that only this machine can reach, so only redirects to the same origin are followed.
     let same_origin =
         Policy::custom(|attempt| if is_same_origin(&attempt) { attempt.follow() } else { attempt.stop() });
     let builder = Client::builder()
         .user_agent(USER_AGENT)
         .connect_timeout(CONNECT_DEADLINE)
         .redirect(same_origin)
-        // Whether a request may be sent again is decided where it is known what it does.
+        // Retries are decided by the caller, which knows the effect of the request.
         .retry(reqwest::retry::never());
     with(builder).build().map_err(|error| root_cause(&error))
 }
 
-/// Whether a redirect stays within its origin, and is not one too many.
+/// Whether a redirect stays within its origin and the limit is not exceeded.
 pub(crate) fn is_same_origin(attempt: &Attempt<'_>) -> bool {
     let from = attempt.previous().last().map(Url::origin);
     from == Some(attempt.url().origin()) && attempt.previous().len() <= MAX_REDIRECTS
 }
 
-/// The headers of a server's config.
+/// Converts the configured headers.
 pub(crate) fn header_map(headers: &[(String, String)]) -> Result<HeaderMap, McpError> {
     let mut map = HeaderMap::new();
     for (name, value) in headers {
@@ -101,7 +101,7 @@ pub(crate) fn header_map(headers: &[(String, String)]) -> Result<HeaderMap, McpE
     Ok(map)
 }
 
-/// A server's url.
+/// Parses the URL of a server.
 pub(crate) fn parse_url(url: &str) -> Result<Url, McpError> {
     let wrong = |why: String| {
         McpError::hopeless(Text::new(format!("its url is wrong: {why}"), format!("它的 url 不对：{why}")))
@@ -113,13 +113,13 @@ pub(crate) fn parse_url(url: &str) -> Result<Url, McpError> {
     }
 }
 
-/// Why a request could not be sent, and whether it can have reached the server.
+/// Converts a send error; the kind states whether the request can have reached the server.
 pub(crate) fn send_error(error: &reqwest::Error, url: &Url) -> McpError {
     let place = url.host_str().unwrap_or_default();
     let port = url.port_or_known_default().unwrap_or_default();
     let cause = format!("{} ({place}:{port})", root_cause(error));
     if url.scheme() == "https" && cause.contains("InvalidContentType") {
-        // What rustls says of an answer that is no TLS record.
+        // The error of rustls for a response that is not a TLS record.
         return McpError::hopeless(Text::new(
             format!("{place}:{port} answers without TLS: write `http://` instead of `https://` in its url"),
             format!("{place}:{port} 不使用 TLS：请把 url 中的 `https://` 改为 `http://`"),
@@ -132,12 +132,12 @@ pub(crate) fn send_error(error: &reqwest::Error, url: &Url) -> McpError {
     }
 }
 
-/// An answer that broke off.
+/// The error for an interrupted response.
 pub(crate) fn lost(error: &reqwest::Error) -> McpError {
     McpError::Lost { cause: root_cause(error).into(), stderr: Vec::new(), exit: None }
 }
 
-/// The innermost reason: `connection refused` rather than the layers around it. Never the url, which may hold secrets.
+/// The innermost cause: `connection refused` rather than the layers around it. Never contains the URL, which may hold secrets.
 pub(crate) fn root_cause(error: &dyn std::error::Error) -> String {
     let mut cause = error;
     while let Some(inner) = cause.source() {

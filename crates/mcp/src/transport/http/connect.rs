@@ -1,4 +1,4 @@
-//! Connections to servers: TCP, and TLS over it. A server behind a proxy is left to the general client.
+//! Opens TCP and TLS connections for the direct client. Servers behind a proxy use the general client.
 
 use std::io::{self, ErrorKind};
 use std::pin::Pin;
@@ -21,13 +21,13 @@ use tower_service::Service as _;
 
 use super::client::{CONNECT_DEADLINE, root_cause};
 
-/// Why there is no connection.
+/// The reason for a failed connection.
 #[derive(Debug)]
 pub(super) enum ConnectError {
     /// The server cannot be reached.
     Unreachable(String),
-    /// TLS could not be set up. Nothing was sent; the general client may know a version of HTTP that the server speaks,
-    /// or says what is wrong with the certificate.
+    /// The TLS handshake failed. Nothing was sent; the general client may support the server's HTTP version, or report the
+    /// certificate error.
     Tls,
 }
 
@@ -39,7 +39,7 @@ pub(super) enum Stream {
 }
 
 impl Stream {
-    /// Connects to the host of `uri`, which has a scheme and an authority.
+    /// Connects to the host of `uri`, which must have a scheme and an authority.
     pub(super) async fn connect(uri: &Uri) -> Result<Self, ConnectError> {
         let connecting = connector().call(uri.clone());
         let stream = match tokio::time::timeout(CONNECT_DEADLINE, connecting).await {
@@ -66,7 +66,7 @@ impl Stream {
             Self::Plain(stream) => {
                 stream.try_read(&mut [0]).is_err_and(|error| error.kind() == ErrorKind::WouldBlock)
             }
-            // TLS records may have come that carry no data, such as session tickets.
+            // TLS records without data, such as session tickets, may have arrived.
             Self::Tls(stream) => {
                 let (mut byte, mut context) = ([0], Context::from_waker(Waker::noop()));
                 let read = Pin::new(stream).poll_read(&mut context, &mut ReadBuf::new(&mut byte));
@@ -112,18 +112,18 @@ impl AsyncWrite for Stream {
     }
 }
 
-/// Whether requests to `uri` go through a proxy, as the environment or the system says.
+/// Whether requests to `uri` use a proxy, according to the environment or the system settings.
 pub(super) fn has_proxy(uri: &Uri) -> bool {
     static PROXIES: LazyLock<Matcher> = LazyLock::new(Matcher::from_system);
     PROXIES.intercept(uri).is_some()
 }
 
-/// Resolves names and connects: to both families of addresses, if one does not answer.
+/// Resolves host names and connects, with fallback between IPv4 and IPv6.
 fn connector() -> HttpConnector {
     static CONNECTOR: LazyLock<HttpConnector> = LazyLock::new(|| {
         let mut connector = HttpConnector::new();
         connector.enforce_http(false);
-        // A message is one small write, and must not wait for another.
+        // Disables Nagle's algorithm: a message is one small write.
         connector.set_nodelay(true);
         connector.set_connect_timeout(Some(CONNECT_DEADLINE));
         connector
@@ -131,7 +131,7 @@ fn connector() -> HttpConnector {
     CONNECTOR.clone()
 }
 
-/// HTTP/1.1 over TLS, with the certificates that the system trusts; `None` if those cannot be read.
+/// TLS configuration for HTTP/1.1 with the system's trusted certificates; `None` if they cannot be loaded.
 fn tls_config() -> Option<Arc<ClientConfig>> {
     static CONFIG: OnceLock<Option<Arc<ClientConfig>>> = OnceLock::new();
     let build = || {

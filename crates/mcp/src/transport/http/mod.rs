@@ -1,4 +1,4 @@
-//! Streamable HTTP: every message is a POST of its own. Reading what comes back is left to `answer`.
+//! Streamable HTTP transport: every message is a POST request. `answer` reads the responses.
 
 pub(super) mod answer;
 pub(crate) mod client;
@@ -32,13 +32,13 @@ use client::{CONNECT_DEADLINE, client_for, header_map, parse_url, send_error};
 use direct::{Answer, DirectClient, SHORT};
 use request_head::RequestHead;
 
-/// How long saying goodbye may take: a cancellation, the end of a session.
+/// Timeout for cancellations and for ending a session.
 const FAREWELL: Duration = Duration::from_secs(2);
 
-/// The way to an HTTP endpoint.
+/// The transport to an HTTP endpoint.
 pub(crate) struct Http {
     inner: Arc<Inner>,
-    /// Ends what runs on the transport's behalf when the transport goes.
+    /// Cancels the background tasks on drop.
     _closing: DropGuard,
 }
 
@@ -47,12 +47,12 @@ struct Inner {
     direct: Option<Arc<DirectClient>>,
     headers: HeaderMap,
     authorizer: Option<Arc<dyn Authorizer>>,
-    /// What both sides agreed on, and what every request says of it.
+    /// The negotiated version and session, with the headers that follow from them.
     agreed: ArcSwap<RequestHead>,
     inbox: Arc<dyn Inbox>,
     tasks: TaskTracker,
     closing: CancellationToken,
-    /// Streams that may be read to their ends at a time after the answers they brought.
+    /// Limits the streams that are drained after their answer.
     endings: Arc<Semaphore>,
 }
 
@@ -63,7 +63,7 @@ impl std::fmt::Debug for Http {
 }
 
 impl Http {
-    /// A way to an endpoint; nothing is sent yet. `authorizer` has the tokens it may want.
+    /// Creates the transport without sending anything. `authorizer` provides access tokens.
     pub(crate) fn new(
         spec: &Permitted<HttpSpec>,
         authorizer: Option<Arc<dyn Authorizer>>,
@@ -81,13 +81,13 @@ impl Http {
         Ok(Self { inner: Arc::new(inner), _closing: guard })
     }
 
-    /// From now on every request names this version, or none.
+    /// Sets the `MCP-Protocol-Version` header of all further requests.
     pub(crate) fn speak(&self, version: Option<&str>) {
         self.inner.agree(|agreed| agreed.version = version.map(str::to_owned));
     }
 
-    /// Opens the stream on which a legacy server speaks unasked (2025-11-25, transports: listening), and keeps it
-    /// open. A server that has none says so, and is left alone.
+    /// Opens the GET stream for unsolicited messages of a legacy server (2025-11-25, transports: listening) and reopens it when
+    /// it ends. Stops if the server does not offer one.
     pub(crate) fn listen(&self) {
         let inner = Arc::clone(&self.inner);
         self.inner.while_open(async move {
@@ -99,12 +99,12 @@ impl Http {
         });
     }
 
-    /// Whether the server gave us a session.
+    /// Whether the server has assigned a session.
     pub(crate) fn has_session(&self) -> bool {
         self.inner.agreed.load().session.is_some()
     }
 
-    /// Ends the session that a legacy server keeps for us (2025-11-25, transports: session management).
+    /// Ends the session of a legacy server with DELETE (2025-11-25, transports: session management).
     pub(crate) fn end_session(&self) {
         let inner = Arc::clone(&self.inner);
         if self.has_session() {
@@ -139,7 +139,8 @@ impl Transport for Http {
             let answer = match answer {
                 Answer::Whole(head, body, kept) if head.plain_json => {
                     let answer = self.inner.answer_in(waiting, &body);
-                    // Only what was the answer to the request shows that both sides count alike.
+                    // The connection is reused only after a matching response: a mismatch means that requests and responses are
+                    // out of step.
                     if answer.is_match() {
                         kept.give_back(self.inner.direct.as_ref());
                     }
@@ -164,7 +165,7 @@ impl Transport for Http {
     }
 }
 
-/// When a message may be sent a second time; one that is no request, only if it was refused unprocessed.
+/// Under which conditions a message may be repeated; notifications and responses only if they were refused unprocessed.
 fn repeat_of(about: Option<&OutgoingRequest<'_>>) -> Repeat {
     about.map_or(Repeat::IfUnprocessed, |request| request.repeat)
 }
@@ -176,7 +177,7 @@ struct CancelOnDrop<'a> {
 
 impl Drop for CancelOnDrop<'_> {
     fn drop(&mut self) {
-        // A modern server sees the closed stream; a legacy one is told (2025-11-25, utilities/cancellation).
+        // A modern server detects the closed stream; a legacy one needs a notification (2025-11-25, utilities/cancellation).
         let Some(id) = self.id.filter(|_| !self.http.inner.is_modern()) else { return };
         let params = RawObject::default().with("requestId", id).with("reason", "the caller went away");
         let body = wire::notification("notifications/cancelled", &params);
@@ -194,7 +195,7 @@ impl Inner {
         self.agreed.load().is_modern()
     }
 
-    /// Agrees on something else from now on.
+    /// Changes the negotiated values.
     fn agree(&self, change: impl Fn(&mut RequestHead)) {
         self.agreed.rcu(|agreed| {
             let mut agreed = RequestHead::clone(agreed);
@@ -204,7 +205,7 @@ impl Inner {
         });
     }
 
-    /// Runs something that ends with the transport.
+    /// Spawns a task that is cancelled when the transport is dropped.
     fn while_open(&self, work: impl Future<Output = ()> + Send + 'static) {
         let closing = self.closing.clone();
         self.tasks.spawn(async move {
@@ -215,7 +216,7 @@ impl Inner {
         });
     }
 
-    /// Runs `farewell` after the transport is gone, if there is still somebody to run it.
+    /// Spawns `farewell` with a timeout; it may outlive the transport. Does nothing outside a runtime.
     fn farewell(&self, farewell: impl Future<Output = ()> + Send + 'static) {
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
             let bounded = async move {
@@ -225,7 +226,7 @@ impl Inner {
         }
     }
 
-    /// Answers a question of the server's own.
+    /// Answers a request of the server.
     fn question(
         self: &Arc<Self>,
         id: RawJson,
@@ -242,7 +243,7 @@ impl Inner {
         });
     }
 
-    /// What every request carries.
+    /// Adds the headers that every request carries.
     fn dressed(&self, mut request: RequestBuilder) -> RequestBuilder {
         request = request.headers(self.headers.clone());
         let agreed = self.agreed.load();
@@ -255,17 +256,17 @@ impl Inner {
         request
     }
 
-    /// The client that sends requests to the endpoint.
+    /// The client for requests to the endpoint.
     fn client(&self) -> Result<Client, McpError> {
         client_for(&self.url)
     }
 
-    /// Sends a request, with a token where the server wants one.
+    /// Sends a request, with an access token if the server requires one.
     async fn send(&self, request: RequestBuilder, repeat: Repeat) -> Result<Response, McpError> {
         oauth::send(request, self.authorizer.as_ref(), repeat, |error| send_error(error, &self.url)).await
     }
 
-    /// Posts one message; an error status is an error. `about` is the request that it is, where it is one.
+    /// Posts one message; an error status is an error. `about` is the request, or `None` for notifications and responses.
     async fn post(&self, body: String, about: Option<&OutgoingRequest<'_>>) -> Result<Answer, McpError> {
         let stranger = self.authorizer.as_ref().is_none_or(|authorizer| authorizer.is_stranger());
         if let Some(direct) = self.direct.as_ref().filter(|_| stranger) {
@@ -276,7 +277,7 @@ impl Inner {
                 if status.is_success() {
                     return Ok(answer);
                 }
-                // Logins and redirects are left to the general client, which sends the message once more.
+                // Logins and redirects are handled by the general client, which sends the message again.
                 let elsewhere = matches!(status.as_u16(), 307 | 308 | 401 | 403);
                 if !elsewhere || !repeat_of(about).allows(status, &answer.headers()) {
                     let id = about.map(|request| request.id);
@@ -305,7 +306,7 @@ impl Inner {
         }
     }
 
-    /// The stream of what the server says unasked; `None` where it has none.
+    /// Opens the GET stream for unsolicited messages; `None` if the server does not offer one.
     async fn open_stream(&self, last: Option<&str>) -> Option<Response> {
         let request = self.client().ok()?.get(self.url.clone());
         let mut request = self.dressed(request).header(ACCEPT, "text/event-stream");
@@ -316,8 +317,8 @@ impl Inner {
         (response.status().is_success() && content_type(&response) == "text/event-stream").then_some(response)
     }
 
-    /// Takes the session that `initialize` began. Other answers may name one too, as some servers do of a probe
-    /// they refuse; that one is not ours.
+    /// Takes the session id from the response to `initialize`. Some servers also send one with the error to the probe; that one
+    /// is ignored.
     fn join_session(&self, headers: &HeaderMap) {
         let named = headers.get("mcp-session-id").and_then(|value| value.to_str().ok());
         self.agree(|agreed| agreed.session = named.map(str::to_owned));

@@ -1,25 +1,25 @@
-//! What of a result enters a model's context: as many characters as its kind is worth, cut at the end of a sentence.
-//! Whatever is not text stays, and the full result is kept elsewhere, behind a handle.
+//! Shortens results for a model's context: limits characters by kind of tool and cuts at a sentence end. Blocks other
+//! than text are kept; the full result stays available by its handle.
 
 use toolhub_core::text::cut;
 use toolhub_core::{Outcome, RawJson, RawObject, ToolOutput};
 
-/// How much of a result a model is shown, in characters.
+/// Maximum characters of a result that a model receives, by kind of tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Lengths {
-    /// Of a calculation.
+    /// Calculations.
     pub calculate: usize,
-    /// Of a time.
+    /// Times.
     pub time: usize,
-    /// Of what a search found.
+    /// Search results.
     pub search: usize,
-    /// How many hits of a search.
+    /// Number of search hits.
     pub hits: usize,
-    /// Of a conversation's history.
+    /// Conversation history.
     pub history: usize,
-    /// Of a skill's instructions and files.
+    /// Instructions and files of skills.
     pub skills: usize,
-    /// Of anything else.
+    /// Everything else.
     pub other: usize,
 }
 
@@ -30,7 +30,7 @@ impl Default for Lengths {
 }
 
 impl Lengths {
-    /// The limit for a tool that is good for `tags`: the first one counts that has a limit of its own.
+    /// The limit for a tool with these `tags`: the first tag that has its own limit decides.
     pub fn of(&self, tags: &[String]) -> usize {
         let own = tags.iter().find_map(|tag| match tag.as_str() {
             "calculate" => Some(self.calculate),
@@ -43,7 +43,7 @@ impl Lengths {
         own.unwrap_or(self.other)
     }
 
-    /// The outcome as a model is shown it, for a tool that is good for `tags`.
+    /// Shortens the outcome of a tool with these `tags`.
     #[must_use]
     pub fn shorten(&self, outcome: Outcome, tags: &[String]) -> Outcome {
         let hits = tags.iter().any(|tag| tag == "search").then_some(self.hits);
@@ -55,8 +55,8 @@ impl Lengths {
     }
 }
 
-/// An output with at most `limit` characters of text and, where it lists hits, at most `hits` of them; `None` where it
-/// is no longer than that.
+/// Returns the output with at most `limit` characters of text and, if it lists hits, at most `hits` of them; `None`
+/// if it is already within the limits.
 pub fn brief(output: &ToolOutput, limit: usize, hits: Option<usize>) -> Option<ToolOutput> {
     let (texts, _) = output.texts();
     let text = texts.join("\n");
@@ -77,7 +77,7 @@ fn is_text(block: &RawJson) -> bool {
     block.object().is_some_and(|members| members.get("type").is_some_and(|kind| kind.get() == "\"text\""))
 }
 
-/// The first hits as text, where there are more: of several blocks the first ones, of a JSON list the first entries.
+/// The first hits as text, if there are more: the first blocks, or the first entries of a JSON list.
 fn first_hits(output: &ToolOutput, texts: &[String], hits: usize) -> Option<String> {
     if texts.len() > hits {
         return Some(texts[..hits].join("\n"));
@@ -90,7 +90,7 @@ fn first_hits(output: &ToolOutput, texts: &[String], hits: usize) -> Option<Stri
     listed.then(|| numbered(text, hits)).flatten()
 }
 
-/// A JSON list, or an object whose one long list is its hits, with the first entries only.
+/// Truncates a JSON list, or the first list in an object.
 fn fewer_entries(mut value: serde_json::Value, hits: usize) -> Option<String> {
     let list = match &mut value {
         serde_json::Value::Array(list) => Some(list),
@@ -101,7 +101,7 @@ fn fewer_entries(mut value: serde_json::Value, hits: usize) -> Option<String> {
     Some(value.to_string())
 }
 
-/// A text whose hits begin with `1.`, `2.` and so on, without those after the last wanted one.
+/// Truncates a text whose hits are numbered `1.`, `2.` and so on.
 fn numbered(text: &str, hits: usize) -> Option<String> {
     let next = format!("\n{}. ", hits + 1);
     text.find(&next).map(|end| text[..end].trim_end().to_owned())

@@ -1,5 +1,5 @@
-//! Arguments that miss a schema by a hair become what was plainly meant: a near name, a number written as text, one value
-//! where a list is asked. Pure; a value is never invented, and what was changed is told.
+//! Coerces arguments that nearly match a schema: similar parameter names, numbers written as strings, a single value
+//! for a list. Pure; never invents a value, and reports every change.
 
 use std::cell::Cell;
 
@@ -9,16 +9,16 @@ use toolhub_core::{RawJson, RawObject};
 
 use crate::suggest::near_names;
 
-/// Arguments that were changed, and what was changed about them.
+/// Coerced arguments and the changes made.
 #[derive(Debug, Clone)]
 pub struct Coerced {
-    /// The arguments to be sent.
+    /// The arguments to send.
     pub arguments: RawJson,
-    /// What was changed.
+    /// The changes.
     pub notes: Vec<Text>,
 }
 
-/// Mends `arguments` by `schema`; `None` where there was nothing that could be mended.
+/// Coerces `arguments` to `schema`; `None` if nothing was changed.
 pub fn coerce(schema: &RawJson, arguments: &RawJson) -> Option<Coerced> {
     if arguments.too_deep().is_some() || arguments.get().len() > MAX_MENDED_BYTES {
         return None;
@@ -32,22 +32,22 @@ pub fn coerce(schema: &RawJson, arguments: &RawJson) -> Option<Coerced> {
         .then(|| Coerced { arguments: mended.into_raw(), notes: mender.notes })
 }
 
-/// Deeper than this nothing is mended: a schema may point to itself.
+/// Maximum nesting depth of coercion: a schema may be recursive.
 const DEEPEST: usize = 32;
-/// An object with more members than this is left as it is: what each of them was meant for takes the product of all names.
+/// Larger objects are not coerced: matching names costs (arguments × parameters).
 const MAX_MENDED_MEMBERS: usize = 256;
 
-/// Larger arguments are left as they are.
+/// Larger arguments are not coerced.
 const MAX_MENDED_BYTES: usize = 256 << 10;
-/// After looking at so many values, alternatives and options all is left as it is: their product has no bound.
+/// Maximum number of values, alternatives and options examined: their product is unbounded.
 const MAX_WORK: usize = 100_000;
 
 struct Coercer<'s> {
     root: &'s Value,
     notes: Vec<Text>,
-    /// How much deeper it may go.
+    /// Remaining depth.
     left: usize,
-    /// How much more it may look at.
+    /// Remaining work.
     work: Cell<usize>,
 }
 
@@ -79,7 +79,7 @@ impl<'s> Coercer<'s> {
         mended
     }
 
-    /// Gives arguments whose name is near to exactly one parameter that is missing that parameter's name.
+    /// Renames arguments whose name is similar to exactly one missing parameter.
     fn named(&mut self, schema: &Value, given: RawObject, path: &str) -> RawObject {
         let properties: Vec<&str> = schema["properties"]
             .as_object()
@@ -93,7 +93,7 @@ impl<'s> Coercer<'s> {
         }
         let meant: Vec<(&str, &str)> =
             strange.iter().filter_map(|name| Some((*name, meant_by(name, &missing, schema)?))).collect();
-        // Two arguments for one parameter: which one is meant nobody can tell.
+        // Two arguments match one parameter: ambiguous.
         let only = |parameter: &str| meant.iter().filter(|(_, other)| *other == parameter).count() == 1;
         let mut renamed = RawObject::default();
         for (name, value) in given.iter() {
@@ -159,7 +159,7 @@ impl<'s> Coercer<'s> {
         }
     }
 
-    /// The same value as the kind that is asked for, where that is plain.
+    /// Converts the value to the required type, if the conversion is unambiguous.
     fn converted(&mut self, wants: &Wants<'_>, given: &RawJson, path: &str) -> Option<RawJson> {
         let kind = kind_of(given);
         if kind == "string" {
@@ -203,21 +203,21 @@ impl<'s> Coercer<'s> {
         None
     }
 
-    /// JSON that was written as a text.
+    /// Parses JSON that was passed as a string.
     fn unpacked(&mut self, given: &RawJson, path: &str) -> Option<RawJson> {
         let text: String = given.decode().ok()?;
         let text = text.trim();
         if !text.starts_with(['{', '[']) {
             return None;
         }
-        // The gateway refuses ambiguous keys in a message; text that becomes JSON here passes the same check.
+        // The gateway rejects ambiguous keys in a message; JSON parsed from a string passes the same check.
         let plain = |inner: &RawJson| inner.too_deep().is_none() && inner.key_problem().is_none();
         let inner = RawJson::parse(text).ok().filter(plain)?;
         self.note(path, "read the text as JSON", "将文本按 JSON 处理");
         Some(inner)
     }
 
-    /// The option that differs from a text in case and spaces alone.
+    /// The enum option that differs from a string only in case and spaces.
     fn option(&mut self, schema: &Value, given: RawJson, path: &str) -> RawJson {
         let (Some(options), Ok(text)) = (schema["enum"].as_array(), given.decode::<String>()) else {
             return given;
@@ -250,7 +250,7 @@ impl<'s> Coercer<'s> {
         self.notes.push(Text::new(at(en, ": "), at(zh, "：")));
     }
 
-    /// The schema that a reference inside this document points to.
+    /// Resolves a reference inside this document.
     fn resolve(&self, schema: &'s Value) -> &'s Value {
         let mut found = schema;
         for _ in 0..8 {
@@ -266,7 +266,7 @@ impl<'s> Coercer<'s> {
         found
     }
 
-    /// Whether there is so much work left; if there is not, nothing is.
+    /// Deducts work; returns `false` once the budget is exhausted.
     fn spend(&self, work: usize) -> bool {
         self.work.set(self.work.get().saturating_sub(work));
         self.work.get() > 0
@@ -290,7 +290,7 @@ impl<'s> Coercer<'s> {
                         let before = kinds.len();
                         self.kinds(branch, kinds, depth);
                         if kinds.len() == before {
-                            // A branch that says nothing of types takes anything.
+                            // A branch without a type accepts any value.
                             kinds.push("any");
                         }
                     }
@@ -300,7 +300,7 @@ impl<'s> Coercer<'s> {
     }
 }
 
-/// The kinds of value that a schema takes; none means any.
+/// The types that a schema accepts; empty means any.
 struct Wants<'s>(Vec<&'s str>);
 
 impl Wants<'_> {
@@ -313,7 +313,7 @@ impl Wants<'_> {
     }
 }
 
-/// The names that JSON Schema has for what others call otherwise.
+/// Maps type names of other languages to those of JSON Schema.
 fn plain(kind: &str) -> &str {
     match kind {
         "dict" | "map" | "hash" => "object",
@@ -349,7 +349,7 @@ fn number(text: &str, wants: &Wants<'_>) -> Option<RawJson> {
     (wants.has("number") || kind_of(&number) == "integer").then_some(number)
 }
 
-/// The parameter that an argument's name is near to: spelled otherwise, or the one of those that must be there.
+/// The parameter that an argument's name matches: the same name in another spelling, or a similar required parameter.
 fn meant_by<'a>(name: &str, missing: &[&'a str], schema: &Value) -> Option<&'a str> {
     let mut same = missing.iter().copied().filter(|parameter| fold(parameter) == fold(name));
     if let Some(first) = same.next() {
@@ -428,7 +428,7 @@ mod tests {
         check(&json!({"filepath": "a", "limit": "many"}), r#"{"filepath":"a","limit":"many"}"#, 0);
         check(&json!({"filepath": "a", "exact": "yes"}), r#"{"filepath":"a","exact":"yes"}"#, 0);
         check(&json!({"filepath": "a", "limit": null}), r#"{"filepath":"a","limit":null}"#, 0);
-        // Two for one parameter: which is meant nobody can tell.
+        // Two arguments match one parameter: ambiguous.
         check(&json!({"file_path": "a", "filePath": "b"}), r#"{"file_path":"a","filePath":"b"}"#, 0);
         check(&json!({"filepath": "a", "free": "5"}), r#"{"filepath":"a","free":"5"}"#, 0);
         check(&json!({"filepath": "a", "mode": "delete"}), r#"{"filepath":"a","mode":"delete"}"#, 0);

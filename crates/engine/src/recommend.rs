@@ -1,4 +1,4 @@
-//! What usually works: pure, from the calls that are remembered.
+//! Recommends tools from recorded calls. Pure.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -10,34 +10,34 @@ use toolhub_core::memory::{CallRecord, Status};
 use crate::score::at_least;
 use crate::verify::similarity;
 
-/// A call this long after another has nothing to do with it, where they share no conversation.
+/// Without a shared conversation, calls further apart than this are unrelated.
 const NEXT_WITHIN: Duration = Duration::from_secs(10 * 60);
-/// Requests that are less alike than this are not like one another.
+/// Minimum similarity of two requests.
 const ALIKE: f64 = 0.12;
 
-/// What advice is wanted for.
+/// The kind of recommendation.
 #[derive(Debug, Clone, Copy)]
 pub enum Wanted<'a> {
-    /// What comes after that tool.
+    /// Tools that usually follow this tool.
     After(&'a str),
-    /// What serves a request like this.
+    /// Tools that served similar requests.
     For(&'a str),
-    /// Whatever works.
+    /// Tools that work in general.
     Anything,
 }
 
-/// A tool worth trying.
+/// A recommended tool.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Advice {
-    /// Which.
+    /// The name of the tool.
     pub tool: ToolName,
-    /// From 0 to 1, more is better.
+    /// From 0 to 1, higher is better.
     pub score: f64,
-    /// How often it was called there, and how often it succeeded.
+    /// Number of calls in this situation.
     pub calls: u64,
-    /// How often it succeeded there.
+    /// Number of successes in this situation.
     pub successes: u64,
-    /// Why, in words.
+    /// The reason.
     pub why: Text,
 }
 
@@ -45,13 +45,13 @@ pub struct Advice {
 struct Seen {
     calls: u64,
     successes: u64,
-    /// Successes, each by how well it fits.
+    /// Successes, weighted by similarity.
     weight: f64,
-    /// The request that fits best.
+    /// The most similar request.
     best: Option<(f64, String)>,
 }
 
-/// Tools worth trying, best first. `calls` are newest first.
+/// Recommended tools, best first. `calls` are newest first.
 pub fn recommend(wanted: Wanted<'_>, calls: &[CallRecord]) -> Vec<Advice> {
     let mut seen: HashMap<&ToolName, Seen> = HashMap::new();
     let mut total = 0.0;
@@ -95,7 +95,7 @@ pub fn recommend(wanted: Wanted<'_>, calls: &[CallRecord]) -> Vec<Advice> {
         .into_iter()
         .filter(|(_, tool)| tool.successes > 0)
         .map(|(name, tool)| {
-            // How often it was chosen there, and how surely it works.
+            // Share of calls in this situation, and lower bound of the success rate.
             let share = tool.weight / f64::max(total, 1.0);
             let sure = at_least(tool.successes as f64, tool.calls as f64);
             let score = share.sqrt() * (0.5 + sure / 2.0);
@@ -112,9 +112,9 @@ pub fn recommend(wanted: Wanted<'_>, calls: &[CallRecord]) -> Vec<Advice> {
     advice
 }
 
-/// Each call with the one that came next: in its conversation, or else soon after.
+/// Pairs each call with the next one: in its conversation, or else within `NEXT_WITHIN`.
 fn followed(calls: &[CallRecord]) -> impl Iterator<Item = (&CallRecord, &CallRecord)> {
-    // Newest first, so the next call stands before.
+    // `calls` is newest first, so that the next call has a lower index.
     calls.iter().enumerate().filter_map(|(place, call)| {
         let next =
             calls[..place].iter().rev().find(|next| next.start.conversation == call.start.conversation)?;
@@ -150,7 +150,7 @@ mod tests {
     use toolhub_core::memory::{CallStart, RecordId};
     use toolhub_core::{CallId, RawJson};
 
-    /// Calls as a store gives them, from oldest to newest: minute, tool, request, success.
+    /// Calls as a store returns them, newest first; `list` is oldest first: minute, tool, request, success.
     fn calls(list: &[(u64, &str, Option<&str>, bool)]) -> Vec<CallRecord> {
         let at = |minute: u64| -> SystemTime { UNIX_EPOCH + Duration::from_secs(1_000_000 + minute * 60) };
         list.iter()
@@ -192,7 +192,7 @@ mod tests {
             (21, "read", None, true),
             (30, "open", None, true),
             (31, "broken", None, false),
-            // An hour later: another matter.
+            // An hour later: unrelated.
             (40, "open", None, true),
             (100, "other", None, true),
         ]);

@@ -1,9 +1,9 @@
-//! Near names: what a caller probably meant by a name that is not there.
+//! Suggests similar names for an unknown name.
 
-/// What is longer is no name, and near to none: comparing takes the product of both lengths.
+/// Longer names are not compared: the cost is the product of both lengths.
 const MAX_NAME_BYTES: usize = 256;
 
-/// The names nearest to `wanted`, best first, at most `most` of them. Far ones are left out, and so is `wanted` itself.
+/// The names most similar to `wanted`, best first, at most `most`. Dissimilar names and `wanted` itself are omitted.
 pub fn near_names<'a>(wanted: &str, names: impl IntoIterator<Item = &'a str>, most: usize) -> Vec<String> {
     if wanted.len() > MAX_NAME_BYTES {
         return Vec::new();
@@ -18,7 +18,7 @@ pub fn near_names<'a>(wanted: &str, names: impl IntoIterator<Item = &'a str>, mo
         .collect();
     scored.sort_by(|a, b| b.0.total_cmp(&a.0).then_with(|| a.1.cmp(b.1)));
     scored.dedup_by(|a, b| a.1 == b.1);
-    // Beside a very good match, a middling one is noise.
+    // Beside a very good match, mediocre ones are noise.
     let best = scored.first().map_or(0.0, |(score, _)| *score);
     scored.retain(|(score, _)| *score >= best - 0.2);
     scored.into_iter().take(most).map(|(_, name)| name.to_owned()).collect()
@@ -33,7 +33,7 @@ fn likeness(wanted: &str, name: &str) -> f64 {
     typo.max(words_shared(wanted, name)).max(if same_start { 0.8 } else { 0.0 })
 }
 
-/// The share of words two identifiers have in common; `read_excel_data` is near to `read_data_from_excel`.
+/// The share of words that two identifiers have in common; `read_excel_data` is similar to `read_data_from_excel`.
 fn words_shared(a: &str, b: &str) -> f64 {
     let (a, b): (Vec<&str>, Vec<&str>) = (a.split('_').collect(), b.split('_').collect());
     if a.len() < 2 && b.len() < 2 {
@@ -43,7 +43,7 @@ fn words_shared(a: &str, b: &str) -> f64 {
     2.0 * shared as f64 / (a.len() + b.len()) as f64
 }
 
-/// `readDataFromExcel`, `read-data-from-excel` and `read_data_from_excel` are one name.
+/// Normalizes a name: `readDataFromExcel`, `read-data-from-excel` and `read_data_from_excel` are equal.
 fn fold(name: &str) -> String {
     let mut folded = String::with_capacity(name.len() + 4);
     let mut lower_before = false;

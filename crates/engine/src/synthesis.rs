@@ -1,43 +1,43 @@
-//! Putting several answers together: pure, and the same whoever answered first. Equal answers become one; others
-//! stand side by side, each with its source.
+//! Merges several results. Pure and independent of completion order. Equal results become one; others are listed with
+//! their sources.
 
 use toolhub_core::lang::Text;
 use toolhub_core::outcome::Synthesis;
 use toolhub_core::text::cut;
 use toolhub_core::{RawJson, RawObject, Source, ToolName, ToolOutput};
 
-/// More answers than this are merged plainly.
+/// Maximum number of results that a model merges.
 const MOST_FOR_MODEL: usize = 3;
-/// So are more characters than this.
+/// Maximum total characters that a model merges.
 const LONGEST_FOR_MODEL: usize = 2_000;
-/// The most of one answer in a plain merge.
+/// Maximum characters of one result in a merge without a model.
 const PLAIN: usize = 300;
-/// Numbers that differ by no more than this share of their size are the same.
+/// Relative tolerance for equal numbers.
 const TOLERANCE: f64 = 1e-9;
 
-/// One answer.
+/// One result.
 #[derive(Debug, Clone)]
 pub struct Part {
-    /// Where it came from.
+    /// Its source.
     pub source: Source,
-    /// Which tool gave it.
+    /// The tool that returned it.
     pub tool: ToolName,
-    /// What it is.
+    /// The output.
     pub output: ToolOutput,
 }
 
-/// Several answers as one.
+/// A merged result.
 #[derive(Debug, Clone)]
 pub struct Made {
-    /// The one answer.
+    /// The merged output.
     pub output: ToolOutput,
-    /// Everything, where the answer is less.
+    /// The complete output, if `output` is shortened.
     pub whole: Option<ToolOutput>,
-    /// Who agrees, who differs.
+    /// Agreements and conflicts of the sources.
     pub synthesis: Synthesis,
 }
 
-/// The texts that a model may merge, each cut as its kind asks; `None` where it should not.
+/// The texts that a model may merge, each cut to the limit of its kind; `None` if a model should not merge them.
 pub(crate) fn texts_for_model(parts: &[Part], tags: &[String]) -> Option<Vec<(Source, String)>> {
     let texts: Vec<String> = parts.iter().map(text_of).collect();
     let length: usize = texts.iter().map(|text| text.chars().count()).sum();
@@ -61,7 +61,7 @@ pub(crate) fn texts_for_model(parts: &[Part], tags: &[String]) -> Option<Vec<(So
     Some(parts.iter().map(|part| part.source.clone()).zip(texts.into_iter().map(cut_to)).collect())
 }
 
-/// Merges answers, in the order given. `words` is what a model made of them.
+/// Merges results in the given order. `words` is the text that a model merged from them, if any.
 pub fn merge(parts: &[Part], words: Option<&str>) -> Made {
     let texts: Vec<String> = parts.iter().map(text_of).collect();
     let sources = parts.iter().map(|part| part.source.to_string()).collect::<Vec<_>>().join(", ");
@@ -70,7 +70,7 @@ pub fn merge(parts: &[Part], words: Option<&str>) -> Made {
         let note =
             Text::new(format!("{count} sources agree: {sources}"), format!("{count} 个来源一致：{sources}"));
         let synthesis = Synthesis { note, conflict: false };
-        // The first one's own answer, with all that is not text.
+        // The complete output of the first source, including blocks other than text.
         let output = parts.get(same).map_or_else(|| ToolOutput::text(""), |part| part.output.clone());
         return Made { output, whole: None, synthesis };
     }
@@ -101,7 +101,7 @@ pub fn merge(parts: &[Part], words: Option<&str>) -> Made {
     Made { output, whole, synthesis: Synthesis { note, conflict: numbers } }
 }
 
-/// Which answer stands for all, where all say the same.
+/// The index of the result that represents all, if all agree.
 fn agreed(texts: &[String]) -> Option<usize> {
     let (first, others) = texts.split_first()?;
     let same = |other: &String| match (number(first), number(other)) {
@@ -113,7 +113,7 @@ fn agreed(texts: &[String]) -> Option<usize> {
     others.iter().all(same).then_some(0)
 }
 
-/// A text that is one number, with or without thousands separators.
+/// Parses a text that is a single number, with or without thousands separators.
 fn number(text: &str) -> Option<f64> {
     let text = text.trim().trim_start_matches('=').trim();
     let bare: String = text.chars().filter(|letter| !matches!(letter, ',' | '_')).collect();
@@ -141,7 +141,8 @@ fn section(part: &Part, text: &str) -> String {
     format!("[{}] {}", part.source, text.trim())
 }
 
-/// The words first, then whatever of the answers is not text, each with its source; and every part as data.
+/// Output with the text first, then the other blocks of each result with their source; and all parts as structured
+/// content.
 fn assemble(parts: &[Part], texts: &[String], words: String) -> ToolOutput {
     let mut blocks = vec![RawObject::default().with("type", "text").with("text", words).into_raw()];
     let mut listed = Vec::with_capacity(parts.len());
@@ -171,7 +172,7 @@ fn assemble(parts: &[Part], texts: &[String], words: String) -> ToolOutput {
     ToolOutput::from_raw(members.into_raw()).unwrap_or_else(|| ToolOutput::text(""))
 }
 
-/// An answer as text: its texts, or else its data.
+/// The text of a result: its text blocks, or else its structured content.
 fn text_of(part: &Part) -> String {
     let (texts, _) = part.output.texts();
     if texts.is_empty() {

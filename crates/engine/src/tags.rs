@@ -1,25 +1,25 @@
-//! Capability tags: what a tool is good for, told from its name and texts by a table of words in both languages.
-//! The table is data, and an owner adds to it.
+//! Capability tags of tools, derived from their names and descriptions by a table of English and Chinese words. The
+//! table is data, and users can extend it.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 use toolhub_core::{Tool, ToolDefinition};
 
-/// The words that come with the hub.
+/// The built-in table.
 const TABLE: &str = include_str!("tags.tsv");
 
-/// Capabilities that only read. A call by one of them must not reach a tool that is named for a change (`write_query`,
-/// `set_time`), unless its owner tagged it.
+/// Read-only capabilities. A call by one of them must not reach a tool whose name indicates a change (`write_query`,
+/// `set_time`), unless the configuration tags it explicitly.
 const READING: [&str; 5] = ["search", "read", "extract", "calculate", "time"];
 const WRITING: &str = "write";
 
 static BUILT_IN: LazyLock<Vec<Row>> = LazyLock::new(|| TABLE.lines().filter_map(Row::parse).collect());
 
-/// Tells what a tool is good for.
+/// Derives the capabilities of tools.
 #[derive(Debug, Clone, Default)]
 pub struct Tagger {
-    /// What the owner added; comes before what is built in.
+    /// Configured rows; they precede the built-in ones.
     own: Vec<Row>,
 }
 
@@ -29,14 +29,14 @@ struct Row {
     words: Vec<Word>,
 }
 
-/// Something to look for in a name or a text.
+/// A pattern to find in a name or a text.
 #[derive(Debug, Clone)]
 enum Word {
-    /// These words, one after another.
+    /// A sequence of words.
     Words { words: Vec<String>, place: Place },
-    /// A word that begins like this.
+    /// A word prefix.
     Beginning(String),
-    /// These characters anywhere: Chinese has no spaces between words.
+    /// A substring: Chinese has no spaces between words.
     Characters(String),
 }
 
@@ -85,7 +85,7 @@ impl Word {
     }
 }
 
-/// A text made ready for looking words up.
+/// A text prepared for matching.
 struct Looked {
     whole: String,
     words: Vec<String>,
@@ -97,7 +97,7 @@ impl Looked {
     }
 }
 
-/// The words of a name or a text, in lower case: `readDataFromExcel` and `read_data` come apart.
+/// Splits a name or a text into lowercase words, also at case changes: `readDataFromExcel`, `read_data`.
 fn split(text: &str) -> Vec<String> {
     let mut words = Vec::new();
     let mut word = String::new();
@@ -118,7 +118,7 @@ fn split(text: &str) -> Vec<String> {
     words
 }
 
-/// As much of a description as says what the tool does: its first sentence.
+/// The first sentence of a description, at most 200 characters: it states what the tool does.
 fn opening(description: &str) -> &str {
     let text = description.trim_start();
     let limit = text.char_indices().nth(200).map_or(text.len(), |(at, _)| at);
@@ -129,7 +129,7 @@ fn opening(description: &str) -> &str {
 }
 
 impl Tagger {
-    /// A tagger whose table has more rows: a tag, and the words that stand for it.
+    /// Creates a tagger with additional rows: a tag and its words.
     pub fn with(own: &BTreeMap<String, Vec<String>>) -> Self {
         let row = |(tag, words): (&String, &Vec<String>)| Row {
             tags: vec![tag.to_lowercase()],
@@ -138,7 +138,7 @@ impl Tagger {
         Self { own: own.iter().map(row).collect() }
     }
 
-    /// What a tool is good for: what its owner says, else what its name says, then what its description says.
+    /// The capabilities of a tool: the configured tags, or else those derived from its name and description.
     pub fn tags_of(&self, tool: &Tool) -> Vec<String> {
         if !tool.tags.is_empty() {
             return tool.tags.clone();

@@ -1,5 +1,5 @@
-//! Characters that nobody sees or that steer a terminal, told from those that a script or an emoji needs; and texts
-//! made safe to print.
+//! Detects invisible characters and terminal control characters, except where a script or an emoji requires them; and
+//! escapes texts for printing.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -8,14 +8,14 @@ use toolhub_core::lang::Text;
 
 use super::{Kind, Seen};
 
-/// How much around a strange character is quoted, in characters.
+/// Number of characters quoted around a suspicious one.
 const AROUND: usize = 24;
-/// How many of a run of strange characters are quoted.
+/// Maximum number of quoted characters of a run.
 const OF_A_RUN: usize = 6;
-/// The flags that are written with tag characters.
+/// The flags that are encoded with tag characters.
 const FLAGS: [&str; 3] = ["gbeng", "gbsct", "gbwls"];
 
-/// What is strange about a character where it stands.
+/// Why a character is suspicious in its context.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Strange {
     Control,
@@ -26,7 +26,7 @@ enum Strange {
     PrivateUse,
 }
 
-/// One character after another that are strange in the same way.
+/// A run of characters that are suspicious for the same reason.
 #[derive(Debug, Clone)]
 struct Run {
     strange: Strange,
@@ -34,7 +34,7 @@ struct Run {
     count: usize,
 }
 
-/// The text with every strange character written out, as `<U+200B>`: safe to print on a terminal.
+/// Escapes every suspicious character as `<U+200B>`, so that the text is safe to print on a terminal.
 pub fn visible(text: &str) -> Cow<'_, str> {
     let runs = runs(text);
     if runs.is_empty() {
@@ -55,7 +55,7 @@ pub(super) fn name(character: char) -> String {
     format!("<U+{:04X}>", u32::from(character))
 }
 
-/// One thing seen for each way of being strange.
+/// One finding per kind of suspicious character.
 pub(super) fn look(text: &str) -> Vec<Seen> {
     let runs = runs(text);
     let mut seen: Vec<(Strange, Seen)> = Vec::new();
@@ -99,20 +99,20 @@ fn why(strange: Strange, count: usize, hidden: &str) -> Text {
     Text::new(format!("{count} × {en}{hidden_en}"), format!("{count} 个{zh}{hidden_zh}"))
 }
 
-/// What the tag characters of a text spell.
+/// The text encoded in tag characters.
 fn hidden(text: &str, runs: &[Run]) -> String {
     let tags = runs.iter().filter(|run| run.strange == Strange::Tag);
     let letters = tags.flat_map(|run| text[run.range.clone()].chars()).filter_map(untagged);
     letters.take(super::QUOTED).collect()
 }
 
-/// The visible character that a tag character stands for.
+/// The visible character that a tag character encodes.
 pub(super) fn untagged(character: char) -> Option<char> {
     let code = u32::from(character).checked_sub(0xE0000)?;
     char::from_u32(code).filter(|letter| (' '..='~').contains(letter))
 }
 
-/// A run with what stands around it.
+/// A run with its context.
 fn quote(text: &str, run: &Run) -> String {
     let before = text[..run.range.start].char_indices().rev().nth(AROUND - 1).map_or(0, |(at, _)| at);
     let after =
@@ -157,7 +157,7 @@ fn runs(text: &str) -> Vec<Run> {
     runs
 }
 
-/// How many characters from here are the flag of a part of a country, which is written with tag characters.
+/// The number of characters of a subdivision flag at this position, which is encoded with tag characters.
 fn flag_length(characters: &[(usize, char)], at: usize) -> usize {
     if characters.get(at).is_none_or(|(_, character)| *character != '\u{1F3F4}') {
         return 0;
@@ -167,7 +167,7 @@ fn flag_length(characters: &[(usize, char)], at: usize) -> usize {
     if ends && FLAGS.contains(&letters.as_str()) { 7 } else { 0 }
 }
 
-/// What decides whether a character is strange where it stands.
+/// The context that decides whether a character is suspicious.
 struct Around {
     before: Option<char>,
     after: Option<char>,
@@ -181,9 +181,9 @@ impl Around {
             '\n' | '\t' => None,
             '\r' if after == '\n' => None,
             '\0'..='\u{1F}' | '\u{7F}'..='\u{9F}' => Some(Strange::Control),
-            // Words of scripts without spaces are told apart by it.
+            // Separates words in scripts without spaces.
             '\u{200B}' if is_unspaced(before) || is_unspaced(after) => None,
-            // Persian, Urdu and the scripts of India need both joiners; emoji are joined by the second.
+            // Persian, Urdu and the scripts of India need both joiners; emoji sequences use the second.
             '\u{200C}' | '\u{200D}' if is_joining(before) => None,
             '\u{200D}' if is_pictorial(before) && is_pictorial(after) => None,
             '\u{200E}' | '\u{200F}' | '\u{61C}' if self.right_to_left => None,
@@ -206,7 +206,8 @@ impl Around {
             | '\u{FFF9}'..='\u{FFFB}'
             | '\u{1D173}'..='\u{1D17A}' => Some(Strange::Unseen),
             '\u{E0000}'..='\u{E007F}' => Some(Strange::Tag),
-            // One after a picture, a sign, a digit or an ideograph selects its form; more, or after a letter, do not.
+            // A single variation selector after an emoji, a symbol, a digit or an ideograph is legitimate; several,
+            // or one after a letter, are not.
             '\u{FE00}'..='\u{FE0F}' | '\u{E0100}'..='\u{E01EF}' => {
                 let selects =
                     !is_selector(before) && !before.is_ascii_alphabetic() && !before.is_whitespace();
@@ -224,12 +225,12 @@ fn is_selector(character: char) -> bool {
     matches!(character, '\u{FE00}'..='\u{FE0F}' | '\u{E0100}'..='\u{E01EF}')
 }
 
-/// Thai, Lao, Burmese, Khmer.
+/// Thai, Lao, Burmese and Khmer.
 fn is_unspaced(character: char) -> bool {
     matches!(character, '\u{E00}'..='\u{EFF}' | '\u{1000}'..='\u{109F}' | '\u{1780}'..='\u{17FF}')
 }
 
-/// Scripts whose letters change with their neighbours: Arabic and its kin, those of India, Mongolian.
+/// Scripts whose letters change with their neighbours: Arabic and related scripts, those of India, Mongolian.
 fn is_joining(character: char) -> bool {
     matches!(character, '\u{600}'..='\u{8FF}' | '\u{900}'..='\u{DFF}' | '\u{1800}'..='\u{18AF}' | '\u{FB50}'..='\u{FDFF}' | '\u{FE70}'..='\u{FEFE}')
 }
@@ -239,7 +240,7 @@ fn is_right_to_left(character: char) -> bool {
         && character != '\u{61C}'
 }
 
-/// Emoji, what they are made from, and the selector that may end one.
+/// Emoji, their components, and the variation selector that may end one.
 fn is_pictorial(character: char) -> bool {
     matches!(character, '\u{A9}' | '\u{AE}' | '\u{2190}'..='\u{2BFF}' | '\u{3030}' | '\u{303D}' | '\u{FE0F}' | '\u{1F000}'..='\u{1FAFF}')
 }

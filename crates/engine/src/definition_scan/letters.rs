@@ -1,17 +1,17 @@
-//! Letters that look like others: words that mix them, and the letter that a look-alike is read as.
+//! Homoglyphs: detects words that mix scripts, and maps homoglyphs to Latin letters.
 
 use toolhub_core::lang::Text;
 
 use super::characters::name;
 use super::{Kind, Seen, quote_of};
 
-/// Letters of other scripts, and the Latin ones that they cannot be told from.
+/// Letters of other scripts, and the Latin letters that look identical.
 const ALIKE: [(&str, &str); 2] = [
     ("аеорсухіјѕһԁԛԝӏАВЕКМНОРСТУХІЅЈ", "aeopcyxijshdqwlABEKMHOPCTYXISJ"),
     ("οινυΑΒΕΖΗΙΚΜΝΟΡΤΥΧ", "oivuABEZHIKMNOPTYX"),
 ];
 
-/// The letter that a character is read as, by people or by a model.
+/// The plain letter that a character resembles, for people or a model.
 pub(super) fn plain(character: char) -> char {
     match character {
         '\0'..='\u{7F}' => character,
@@ -38,13 +38,13 @@ fn alike(character: char) -> Option<char> {
     })
 }
 
-/// The first word that mixes Latin letters with letters that look like Latin ones.
+/// The first word that mixes Latin letters with homoglyphs.
 pub(super) fn look(text: &str) -> Option<Seen> {
     if !text.contains(|character| matches!(character, '\u{370}'..='\u{52F}')) {
         return None;
     }
     let words: Vec<&str> = text.split(|character: char| !character.is_alphabetic()).collect();
-    // In a Russian text a foreign word may get a Russian ending.
+    // In a Russian text, a foreign word may have a Russian ending.
     let cyrillic = words.iter().any(|word| word.chars().count() > 2 && word.chars().all(is_cyrillic));
     let word = words.into_iter().find(|word| pretends(word, cyrillic))?;
     let spelt: String = word
@@ -66,7 +66,7 @@ pub(super) fn look(text: &str) -> Option<Seen> {
 fn pretends(word: &str, in_cyrillic_text: bool) -> bool {
     let latin = word.chars().filter(char::is_ascii_alphabetic).count();
     let foreign = word.chars().filter(|letter| alike(*letter).is_some()).count();
-    // A formula has a Greek letter beside one or two Latin ones.
+    // Formulas combine a Greek letter with one or two Latin ones.
     if foreign == 0 || latin < 2 || (latin < 3 && !word.chars().any(is_cyrillic)) {
         return false;
     }

@@ -1,6 +1,5 @@
-//! What in a tool's definition should make its owner look twice: characters nobody sees, letters that pretend to be
-//! others, text pushed out of sight, and words that are meant for the model. Pure; what follows from it is left to
-//! whoever asks.
+//! Scans tool definitions for suspicious content: invisible characters, homoglyphs, text moved out of view, and
+//! instructions to the model. Pure; the caller decides about the consequences.
 
 mod characters;
 mod letters;
@@ -16,38 +15,38 @@ use toolhub_core::lang::{Lang, Say, Text};
 
 pub use characters::visible;
 
-/// More than this is not told of one definition: whoever reads ten has seen enough.
+/// Maximum number of findings per definition.
 const MAX_FINDINGS: usize = 16;
-/// How much of what was found is quoted, in characters.
+/// Maximum quoted characters.
 const QUOTED: usize = 120;
 
-/// What kind of thing was found.
+/// The kind of a finding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Kind {
-    /// Characters that nobody sees.
+    /// Invisible characters.
     Invisible,
-    /// Characters that steer a terminal.
+    /// Terminal control characters.
     Control,
-    /// Letters of one script that look like those of another.
+    /// Homoglyphs: letters of one script that look like those of another.
     LookAlike,
-    /// Text pushed out of sight by blanks.
+    /// Text moved out of view by whitespace.
     OutOfSight,
-    /// Words that tell the model what to do.
+    /// Instructions to the model.
     Instruction,
-    /// Private files, or their way out.
+    /// Access to private files, or their exfiltration.
     Secret,
-    /// A long text that nobody can read.
+    /// A long encoded text.
     Encoded,
-    /// An address that carries a password, or something away.
+    /// A URL that contains a password or exfiltrates data.
     Address,
-    /// A member that is there twice, so that two readers may read two things.
+    /// A duplicate member: parsers differ in the one they use.
     Twice,
-    /// More text than was looked through.
+    /// More text than the scan limit.
     TooLong,
 }
 
 impl Kind {
-    /// Its name, for programs.
+    /// Machine-readable name.
     pub fn name(self) -> &'static str {
         match self {
             Self::Invisible => "invisible",
@@ -69,16 +68,16 @@ impl Kind {
     }
 }
 
-/// Something that should make the owner look twice.
+/// A suspicious part of a definition.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
-    /// Where, such as `inputSchema.properties.path.description`.
+    /// Its path, such as `inputSchema.properties.path.description`.
     pub field: String,
-    /// Of what kind.
+    /// Its kind.
     pub kind: Kind,
-    /// What it says there, safe to print: what nobody sees is written as `<U+200B>`.
+    /// The text, safe to print: invisible characters are written as `<U+200B>`.
     pub quote: String,
-    /// Why it matters.
+    /// Why it is suspicious.
     pub why: Text,
 }
 
@@ -89,14 +88,14 @@ impl Say for Finding {
     }
 }
 
-/// What a look at one text found: where in it, of what kind, why.
+/// A finding in one text.
 struct Seen {
     kind: Kind,
     quote: String,
     why: Text,
 }
 
-/// Looks through the names, descriptions and all other texts of a definition.
+/// Scans the names, descriptions and all other texts of a definition.
 pub fn look_through(definition: &ToolDefinition) -> Vec<Finding> {
     let mut findings: Vec<Finding> = Vec::new();
     walk::texts(definition.raw(), &mut |field, text| {
@@ -134,7 +133,7 @@ fn look_at(text: &str) -> Vec<Seen> {
     seen
 }
 
-/// A text safe to print, and not too long.
+/// A text that is safe to print, limited to `QUOTED` characters.
 fn quote_of(text: &str) -> String {
     let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
     match text.char_indices().nth(QUOTED) {

@@ -1,5 +1,5 @@
-//! Words that are meant for the model and not for whoever reads the definition. Which words is data, in `phrases.tsv`;
-//! they are looked for in the text as it is read, whatever it was dressed up in.
+//! Detects phrases that address the model instead of the reader of a definition. The patterns are data, in
+//! `phrases.tsv`; they are matched against normalized text, so that formatting and homoglyphs do not hide them.
 
 use std::ops::Range;
 use std::sync::{LazyLock, OnceLock};
@@ -18,18 +18,18 @@ static PHRASES: LazyLock<Phrases> = LazyLock::new(|| Phrases::read(TABLE));
 
 struct Phrases {
     rows: Vec<Row>,
-    /// Finds the key words of all rows in one pass, so that most texts need no pattern at all.
+    /// Finds the keywords of all rows in one pass, so that most texts need no regular expression.
     keys: Option<AhoCorasick>,
-    /// Which row each key word belongs to, and which of its groups.
+    /// The row and keyword group of each keyword.
     owners: Vec<(usize, u32)>,
 }
 
 struct Row {
     kind: Kind,
-    /// One bit for each group of key words, of which one must be there.
+    /// One bit per keyword group; one keyword of each group must occur.
     groups: u32,
     pattern: &'static str,
-    /// Compiled when its key word is first met.
+    /// Compiled when its keywords first occur.
     compiled: OnceLock<Option<Regex>>,
     why: Text,
 }
@@ -56,7 +56,7 @@ impl Phrases {
     }
 }
 
-/// What a text tells the model.
+/// Phrases in a text that address the model.
 pub(super) fn look(text: &str) -> Vec<Seen> {
     let phrases = &*PHRASES;
     let Some(keys) = &phrases.keys else { return Vec::new() };
@@ -76,13 +76,13 @@ pub(super) fn look(text: &str) -> Vec<Seen> {
     seen.collect()
 }
 
-/// The edge of a word is that of an English one: Chinese has none, and the tables of all scripts take long to compile.
+/// Uses ASCII word boundaries: Chinese has none, and Unicode tables take long to compile.
 fn compile(pattern: &str) -> Option<Regex> {
     Regex::new(&pattern.replace(r"\b", r"(?-u:\b)")).ok()
 }
 
-/// A text as it is read: small plain letters, one blank between words, nothing that nobody sees. `step` hears how long it
-/// is before each character of the original, and where that stands.
+/// Normalizes a text: lowercase plain letters, single spaces, no invisible characters. For each character of the
+/// original, `step` receives the length of the output so far and the character's offset.
 fn as_read(original: &str, mut step: impl FnMut(usize, usize)) -> String {
     let mut read = String::with_capacity(original.len());
     for (at, character) in original.char_indices() {
@@ -103,7 +103,7 @@ fn as_read(original: &str, mut step: impl FnMut(usize, usize)) -> String {
     read
 }
 
-/// What stands in the original where something was found in the text as it is read.
+/// The original text of a match in the normalized text.
 fn original(text: &str, found: Range<usize>) -> &str {
     let (mut start, mut end) = (0, text.len());
     as_read(text, |length, at| {
@@ -117,7 +117,7 @@ fn original(text: &str, found: Range<usize>) -> &str {
     text.get(start..end).unwrap_or_default()
 }
 
-/// Whether a character says something: marks for bold text and for code do not, and those that nobody sees.
+/// Whether a character is kept: Markdown emphasis, code marks and invisible characters are not.
 fn is_read(character: char) -> bool {
     !matches!(
         character,

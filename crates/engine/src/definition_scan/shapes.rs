@@ -1,15 +1,14 @@
-//! Texts that are strange by their shape: pushed out of sight by blanks, too long to be words, addresses that carry
-//! something.
+//! Detects texts with a suspicious shape: moved out of view by whitespace, encoded, or URLs with credentials.
 
 use toolhub_core::lang::Text;
 
 use super::{Kind, Seen, quote_of};
 
-/// Blanks in a row that push what follows out of a window.
+/// Number of consecutive blanks that move text out of view.
 const WIDE: usize = 48;
-/// Empty lines that do.
+/// Number of empty lines that do so.
 const HIGH: usize = 8;
-/// Letters and digits in a row that are no word.
+/// Length from which a run of letters and digits is checked for an encoding.
 const BLOB: usize = 96;
 
 pub(super) fn look(text: &str) -> Vec<Seen> {
@@ -20,7 +19,7 @@ fn is_blank(character: char) -> bool {
     character.is_whitespace() || matches!(character, '\u{2800}' | '\u{200B}' | '\u{3164}')
 }
 
-/// Text behind many blanks or many empty lines.
+/// Text after many blanks or many empty lines.
 fn out_of_sight(text: &str) -> Option<Seen> {
     let (mut blanks, mut lines) = (0, 0);
     for (at, character) in text.char_indices() {
@@ -46,7 +45,7 @@ fn out_of_sight(text: &str) -> Option<Seen> {
     None
 }
 
-/// A run of letters and digits that is no word: base64, or bytes in hexadecimal.
+/// A run of base64 or hexadecimal characters.
 fn encoded(text: &str) -> Option<Seen> {
     let belongs = |character: char| {
         character.is_ascii_alphanumeric() || matches!(character, '+' | '/' | '-' | '_' | '=')
@@ -70,12 +69,12 @@ fn is_encoded(run: &str) -> bool {
     let hexadecimal = run.bytes().all(|byte| byte.is_ascii_hexdigit()) && digits > 0;
     let mixed =
         count(u8::is_ascii_uppercase) * 10 > run.len() && count(u8::is_ascii_lowercase) * 10 > run.len();
-    // Names joined by strokes are long too, but have few digits.
+    // Identifiers joined by `-` or `_` are long too, but have few digits.
     hexadecimal
         || (mixed && digits * 20 > run.len() && count(|byte| matches!(byte, b'-' | b'_')) * 12 < run.len())
 }
 
-/// An address with a password in it.
+/// A URL that contains a password.
 fn address(text: &str) -> Option<Seen> {
     let found = text.match_indices("://").find_map(|(at, _)| {
         let scheme = text[..at].rsplit(|character: char| !character.is_ascii_alphanumeric()).next()?;
@@ -98,7 +97,7 @@ fn address(text: &str) -> Option<Seen> {
     })
 }
 
-/// Whether a password is one, and not the word for one.
+/// Whether a password is real, not a placeholder.
 fn is_secret(password: &str) -> bool {
     let word = password.to_ascii_lowercase();
     let placeholder = ["pass", "pwd", "secret", "token", "key", "xxx", "***", "..."];

@@ -1,4 +1,4 @@
-//! Every text of a definition with its place, names of members included, in one pass and within bounds.
+//! Visits every text of a definition, including member names, with its path, in one pass and within a size limit.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -6,25 +6,25 @@ use std::fmt;
 use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use toolhub_core::RawJson;
 
-/// As much text as is looked through; an honest definition has a thousandth of it.
+/// Maximum scanned bytes; a typical definition has a thousandth of that.
 const MAX_BYTES: usize = 512 * 1024;
 
-/// What is met on the way.
+/// A visited item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Text<'a> {
-    /// A text, or the name of a member.
+    /// A string value or a member name.
     Written(&'a str),
-    /// The name of a member that is there for the second time.
+    /// A duplicate member name.
     Twice(&'a str),
-    /// The rest is not looked at.
+    /// The limit is reached; the rest is not scanned.
     TooLong,
 }
 
-/// Shows `meet` every text with its place.
+/// Calls `meet` for every text with its path.
 pub(super) fn texts(raw: &RawJson, meet: &mut dyn FnMut(&str, Text<'_>)) {
     let mut walk = Walk { meet, place: String::new(), left: MAX_BYTES };
     let mut reader = serde_json::Deserializer::from_str(raw.get());
-    // What is no JSON cannot come here; and what was met before a fault was met.
+    // The input is valid JSON; in case of an error, the texts before it have been visited.
     let _ = Value(&mut walk).deserialize(&mut reader);
 }
 
@@ -47,10 +47,10 @@ impl Walk<'_> {
         }
     }
 
-    /// Does something with the place of a member or an item.
+    /// Runs `work` with the path of a member or an item.
     fn inside<T>(&mut self, step: &str, work: impl FnOnce(&mut Self) -> T) -> T {
         let before = self.place.len();
-        // A place is for people; a name that goes on for ever is not.
+        // Limits the length of a path segment.
         let step = &step[..step.floor_char_boundary(80)];
         if before > 0 && !step.starts_with('[') {
             self.place.push('.');

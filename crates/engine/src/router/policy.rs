@@ -9,7 +9,7 @@ use crate::suggest::near_names;
 
 /// Source names that models write by habit, regardless of the tool's actual source.
 const GUESSED: [&str; 2] = ["native", "appflowy"];
-/// Values of `source` that mean the same as none.
+/// Values of `source` that mean "unspecified".
 const UNSPECIFIED: [&str; 2] = ["", "auto"];
 /// How many similar names an error offers.
 const MAX_SUGGESTIONS: usize = 3;

@@ -1,8 +1,8 @@
-//! How much two texts have in common: the share of their words that both have; of Chinese, pairs of characters.
+//! Text similarity: the share of common words; for Chinese, of character pairs.
 
 use std::collections::HashSet;
 
-/// From 0, nothing in common, to 1, the same words (Jaccard).
+/// Jaccard similarity of the word sets, from 0 to 1.
 pub fn similarity(left: &str, right: &str) -> f64 {
     let (left, right) = (words(left), words(right));
     if left.is_empty() && right.is_empty() {
@@ -12,7 +12,7 @@ pub fn similarity(left: &str, right: &str) -> f64 {
     both as f64 / (left.len() + right.len() - both) as f64
 }
 
-/// The words of a text in lower case, and its Chinese as pairs of characters.
+/// The lowercase words of a text, and character pairs of its Chinese parts.
 fn words(text: &str) -> HashSet<String> {
     let mut found = HashSet::new();
     let mut word = String::new();

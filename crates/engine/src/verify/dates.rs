@@ -1,8 +1,8 @@
-//! Dates and times that cannot be: a 30th of February, 25:61, an end before its beginning.
+//! Detects impossible dates and times: February 30, 25:61, an end before its start.
 
 use toolhub_core::lang::Text;
 
-/// What is wrong with the dates and times of a text.
+/// Problems with the dates and times of a text.
 pub(super) fn issues(text: &str) -> Vec<Text> {
     let letters: Vec<char> = text.chars().collect();
     let mut issues = Vec::new();
@@ -33,7 +33,7 @@ pub(super) fn issues(text: &str) -> Vec<Text> {
     issues
 }
 
-/// Whether a digit after this belongs to something longer: a version, an address, a word.
+/// Whether digits after this character are part of a longer token: a version, an address, a word.
 fn joined(before: char) -> bool {
     before.is_ascii_alphanumeric() || matches!(before, '.' | '-' | '/' | ':' | '_')
 }
@@ -59,7 +59,7 @@ impl Date {
     }
 }
 
-/// `2026-11-15`, `2026/11/15`, `2026年11月15日`, and where it ends.
+/// Parses `2026-11-15`, `2026/11/15` or `2026年11月15日`. Returns the date and its end.
 fn date(letters: &[char], at: usize) -> Option<(Date, usize)> {
     let (year, end) = digits(letters, at, 4..=4)?;
     let separator = *letters.get(end)?;
@@ -80,7 +80,8 @@ fn date(letters: &[char], at: usize) -> Option<(Date, usize)> {
     ((1000..=9999).contains(&year)).then_some((Date { year, month, day }, end))
 }
 
-/// `14:30` or `14:30:59`: both parts of two digits, so that `16:9` and `3:2` are left alone; and where it ends.
+/// Parses `14:30` or `14:30:59`. Both parts have two digits, so that `16:9` and `3:2` do not match. Returns validity
+/// and end.
 fn time(letters: &[char], at: usize) -> Option<(bool, usize)> {
     let (hour, end) = digits(letters, at, 2..=2)?;
     (*letters.get(end)? == ':').then_some(())?;
@@ -105,7 +106,7 @@ fn digits(letters: &[char], at: usize, count: std::ops::RangeInclusive<usize>) -
     Some((number.parse().ok()?, at + found))
 }
 
-/// Two dates joined by `to` or `至` whose second is before the first.
+/// Reports two dates joined by `to` or `至` of which the second is before the first.
 fn backwards(letters: &[char], dates: &[(Date, usize, usize)]) -> Option<Text> {
     dates.windows(2).find_map(|pair| {
         let [(from, start, end), (to, next, last)] = pair else { return None };

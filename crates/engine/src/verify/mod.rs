@@ -1,5 +1,5 @@
-//! What is held of an answer's truth: does it agree with earlier answers, and are its numbers, dates and times
-//! possible? Pure, and with its reasons in words.
+//! Plausibility checks of a result: agreement with earlier results, and possible numbers, dates and times. Pure, with
+//! reasons.
 
 mod agreement;
 mod dates;
@@ -10,16 +10,16 @@ pub use agreement::similarity;
 use toolhub_core::lang::Text;
 use toolhub_core::outcome::Verification;
 
-/// More text than this is not looked through.
+/// Maximum characters that are checked.
 const LONGEST: usize = 20_000;
-/// An answer that nothing is known against or for.
+/// Confidence without any evidence.
 const PLAIN_CONFIDENCE: f64 = 0.7;
-/// Answers that are less alike than this contradict one another.
+/// Results less similar than this contradict each other.
 const ALIKE: f64 = 0.3;
-/// How much one issue takes away.
+/// Reduction of confidence per issue.
 const ISSUE_COST: f64 = 0.25;
 
-/// Checks one answer. `earlier` are answers to the same question, newest first.
+/// Checks a result. `earlier` are results of the same call, newest first.
 pub fn verify(answer: &str, earlier: &[String]) -> Verification {
     let answer = answer.char_indices().nth(LONGEST).map_or(answer, |(at, _)| &answer[..at]);
     let mut issues = Vec::new();
@@ -31,7 +31,7 @@ pub fn verify(answer: &str, earlier: &[String]) -> Verification {
     let mut confidence = PLAIN_CONFIDENCE;
     let alike: Vec<f64> = earlier.iter().map(|other| similarity(answer, other)).collect();
     if let Some(best) = alike.iter().copied().reduce(f64::max) {
-        // From 0.4 for a stranger among earlier answers to 0.95 for one more of the same.
+        // From 0.4 for a result unlike all earlier ones to 0.95 for an identical one.
         confidence = 0.4 + 0.55 * best;
         if best < ALIKE {
             let (count, percent) = (earlier.len(), (best * 100.0).round());

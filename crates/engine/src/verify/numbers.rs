@@ -1,8 +1,8 @@
-//! Numbers that cannot be: not a number, without end, or a probability above one.
+//! Detects impossible numbers: NaN, infinity, or a probability above one.
 
 use toolhub_core::lang::Text;
 
-/// What is wrong with the numbers of a text.
+/// Problems with the numbers of a text.
 pub(super) fn issues(text: &str) -> Vec<Text> {
     let mut issues = Vec::new();
     for word in text.split(|letter: char| letter.is_whitespace() || ",;:=，；：()[]{}\"".contains(letter))

@@ -1,5 +1,5 @@
-//! The access log: a view of the event stream that writes one line of JSON for each request that was answered. A thread
-//! of its own writes; a request never waits for it, and what it cannot keep up with is counted and told.
+//! The access log: an event sink that writes one line of JSON per request. A separate thread writes, so that requests
+//! never wait for it; lines that it cannot keep up with are counted and reported.
 
 use std::fs::{File, OpenOptions};
 use std::io::Write as _;
@@ -13,25 +13,25 @@ use serde::Serialize;
 use toolhub_core::lang::Text;
 use toolhub_core::{AccessRecord, Event, EventKind, EventSink, RequestWay};
 
-/// Lines that may wait; what comes then is counted, and not written.
+/// Maximum number of queued lines; further ones are counted as lost.
 const WAITING: usize = 4_096;
-/// Lines that are written at a time.
+/// Maximum number of lines per write.
 const TOGETHER: usize = 256;
-/// How often a file is looked for under its name: it may have been moved, and another begun.
+/// How often the path is checked for log rotation: the file may have been moved or replaced.
 const LOOK: Duration = Duration::from_secs(1);
-/// How long the last lines may take to be written.
+/// Maximum time for writing the last lines on shutdown.
 const LAST: Duration = Duration::from_secs(2);
 
-/// Where lines go.
+/// The destination of the log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LogPlace {
-    /// To standard error.
+    /// Standard error.
     Stderr,
-    /// To the end of a file.
+    /// A file, to which lines are appended.
     File(PathBuf),
 }
 
-/// Hears of trouble, in words for the owner.
+/// Reports a problem to the operator.
 pub type Trouble = Arc<dyn Fn(Text) + Send + Sync>;
 
 enum Note {
@@ -39,7 +39,7 @@ enum Note {
     Last,
 }
 
-/// Writes requests down.
+/// The access log.
 #[derive(Debug)]
 pub struct AccessLog {
     notes: SyncSender<Note>,
@@ -48,7 +48,7 @@ pub struct AccessLog {
 }
 
 impl AccessLog {
-    /// Begins to write to that place; `trouble` hears when something could not be written.
+    /// Starts the writer thread. `trouble` is called when lines cannot be written.
     pub fn open(place: LogPlace, trouble: Trouble) -> std::io::Result<Self> {
         let out = match place {
             LogPlace::Stderr => Out::Stderr,
@@ -65,12 +65,12 @@ impl AccessLog {
         Ok(Self { notes, lost, done: Mutex::new(done) })
     }
 
-    /// Counts the requests that could not be written down.
+    /// Returns the counter of lost lines.
     pub fn lost(&self) -> &Arc<AtomicU64> {
         &self.lost
     }
 
-    /// Waits until what was told is written, but not for ever. Blocks.
+    /// Writes the queued lines, within a time limit. Blocks.
     pub fn close(&self) {
         let until = Instant::now() + LAST;
         while let Err(TrySendError::Full(_)) = self.notes.try_send(Note::Last) {
@@ -103,7 +103,7 @@ struct Writer {
     out: Out,
     trouble: Trouble,
     lost: Arc<AtomicU64>,
-    /// How many lost lines the log itself tells of.
+    /// How many of the lost lines the log has already reported.
     told: u64,
     failing: bool,
 }
@@ -163,7 +163,7 @@ impl Writer {
         }
     }
 
-    /// Opens the file anew where another stands under its name, or none.
+    /// Reopens the file if the path refers to another file or to none.
     fn look_again(&mut self) -> std::io::Result<()> {
         let Out::File { path, file, looked } = &mut self.out else { return Ok(()) };
         if looked.elapsed() >= LOOK || self.failing {
@@ -179,13 +179,13 @@ impl Writer {
 fn open(path: &Path) -> std::io::Result<File> {
     let mut options = OpenOptions::new();
     options.create(true).append(true);
-    // Who called what is for the owner's eyes.
+    // Only the owner may read which principal called which tool.
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
     options.open(path)
 }
 
-/// Whether the file still stands under that name.
+/// Returns whether the path still refers to this file.
 #[cfg(unix)]
 fn is_at(file: &File, path: &Path) -> bool {
     use std::os::unix::fs::MetadataExt as _;
@@ -195,7 +195,7 @@ fn is_at(file: &File, path: &Path) -> bool {
     matches!((file.metadata(), std::fs::metadata(path)), (Ok(one), Ok(other)) if same(&one, &other))
 }
 
-/// A file that is open cannot be moved away there.
+/// Windows does not allow moving an open file.
 #[cfg(not(unix))]
 fn is_at(_: &File, path: &Path) -> bool {
     path.exists()
@@ -250,7 +250,7 @@ fn line(text: &mut Vec<u8>, at: SystemTime, request: &AccessRecord) {
     }
 }
 
-/// The time as RFC 3339 has it, in UTC.
+/// Formats a time as RFC 3339 in UTC.
 fn stamp(at: SystemTime) -> String {
     let micros = at.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_micros();
     let time = jiff::Timestamp::from_microsecond(i64::try_from(micros).unwrap_or(i64::MAX));

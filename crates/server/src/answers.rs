@@ -1,4 +1,4 @@
-//! What is asked and what is answered: who comes is looked at, and what they want is found by its path.
+//! Request handling: access check, routing by path, and the responses that are not MCP messages.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -32,61 +32,61 @@ use crate::sse::OldClients;
 use crate::telemetry::Sampler;
 use crate::workers::Workers;
 
-/// What is read of a message that is too large before it is refused, and for how long.
+/// How much of an unwanted body is read before the response, in bytes and time.
 const DISCARDED: usize = 64 << 20;
 const DISCARDING: Duration = Duration::from_secs(5);
-/// The principal of a request where no token is asked for.
+/// The name of the principal if no token is required.
 const LOCAL: &str = "local";
 
-/// What all connections share.
+/// The state that all connections share.
 pub(crate) struct Shared {
     site: Arc<dyn HubService>,
     door: Access,
-    /// Whose budgets requests are part of.
+    /// The principals and their budgets.
     principals: Principals,
     measures: ServerMetrics,
     old_clients: Arc<OldClients>,
     body_bytes: usize,
     connections: Arc<Connections>,
     pub(crate) workers: Arc<Workers>,
-    /// Whether it is ending: what runs is answered, and nothing new is taken.
+    /// Whether the server is shutting down: requests in progress are finished, new ones are refused.
     draining: AtomicBool,
-    /// Who hears of requests once they are answered.
+    /// Receives the access records.
     pub(crate) events: Arc<dyn EventSink>,
-    /// Who gives them their places in traces.
+    /// Assigns requests to traces.
     pub(crate) sampler: Option<Sampler>,
-    /// What those who hear of requests could not keep, each under its name.
+    /// Counters of lost records and spans, by name.
     pub(crate) losses: Vec<(&'static str, Arc<AtomicU64>)>,
 }
 
-/// Who comes over a connection, as far as it is known from before.
+/// The identity that earlier requests of a connection have proven.
 #[derive(Debug, Default)]
 pub(crate) struct Familiar {
     shown: Option<Shown>,
 }
 
 impl Familiar {
-    /// Whose requests came over the connection.
+    /// Returns the principal of the last request.
     pub(crate) fn who(&self) -> Option<&Principal> {
         self.shown.as_ref().map(|shown| &shown.who)
     }
 }
 
-/// A message that was let in.
+/// A request that passed the access check and the rate limit.
 pub(crate) struct Admitted {
     who: Principal,
     gateway: Arc<Gateway>,
     permit: Permit,
 }
 
-/// A request whose principal is known, and whose message may still be on its way.
+/// A request whose principal is known and whose body may be incomplete.
 struct Entering<'a> {
     who: Principal,
     body: &'a mut Option<Body>,
     answering: &'a Answering,
 }
 
-/// Counts a request, also one whose caller went away before it was answered.
+/// Counts a request, also if its client disconnects before the response.
 struct Counted<'a> {
     shared: &'a Shared,
     began: Instant,
@@ -127,12 +127,12 @@ impl Shared {
         }
     }
 
-    /// From here on nothing new is taken, and whoever asks is told so.
+    /// Refuses new requests from now on.
     pub(crate) fn drain(&self) {
         self.draining.store(true, Ordering::Release);
     }
 
-    /// Answers one request of a client.
+    /// Handles one request that hyper has read.
     pub(crate) async fn answer(
         &self,
         request: Request<Incoming>,
@@ -153,7 +153,7 @@ impl Shared {
         response.map(|body| Outgoing { body, account, _answering: answering })
     }
 
-    /// The principal of that name. Without tokens there is one owner, and each address has a budget of its own.
+    /// Returns the principal of that name. Without tokens there is one principal, with a budget per address.
     fn principal(&self, name: Option<&str>, address: IpAddr) -> Principal {
         match name {
             Some(name) => self.principals.named(name),
@@ -161,12 +161,12 @@ impl Shared {
         }
     }
 
-    /// Requests that are being answered.
+    /// Returns the number of requests in progress.
     pub(crate) fn under_way(&self) -> u64 {
         self.measures.under_way()
     }
 
-    /// Lets a message in that came the short way; `None` where there is anything to say about it first.
+    /// Checks a request on the fast path. Returns `None` if hyper must handle it, for example because it is refused.
     pub(crate) fn admits(
         &self,
         head: &Head<'_>,
@@ -198,7 +198,7 @@ impl Shared {
         Some(Admitted { who, gateway, permit })
     }
 
-    /// Takes in a message that came the short way.
+    /// Handles a request on the fast path.
     pub(crate) async fn take(
         &self,
         head: &Head<'_>,
@@ -214,7 +214,7 @@ impl Shared {
         });
         let asking = RequestContext { principal: who.clone(), trace };
         let reply = asking.takes(gateway.post(head, head.body.clone(), &who)).await;
-        // A stream that stays open is no request that is being answered; what runs for it counts on its own.
+        // An open stream is not a request in progress; the calls that it runs are counted separately.
         drop(permit);
         counted.with(match &reply {
             Reply::Body { status, .. } => *status,
@@ -223,7 +223,7 @@ impl Shared {
         reply
     }
 
-    /// Notes what a message says, and finds its place in a trace where traces are made.
+    /// Records the envelope of a message, and assigns the request to a trace if tracing is enabled.
     fn placed(
         &self,
         account: &mut RequestRecord,
@@ -252,11 +252,11 @@ impl Shared {
             _ => None,
         };
         if let Some(probe) = probe {
-            // Probes come without a token, and then hear no more than they must.
+            // Probes carry no token, and then get only the status.
             return self.health(probe, self.door.admit(headers, target).is_ok());
         }
         let admitted = match method {
-            // A browser asks whether its page may ask, and shows no token for that.
+            // A CORS preflight request carries no token.
             &Method::OPTIONS => self.door.check_place(headers, target).map(|()| None),
             _ => self.door.admit(headers, target).map(|name| Some(self.principal(name, address))),
         };
@@ -281,7 +281,7 @@ impl Shared {
         response
     }
 
-    /// What the gateway answers.
+    /// Handles a request to the gateway.
     async fn mcp(
         &self,
         parts: &Parts,
@@ -293,7 +293,7 @@ impl Shared {
         if let Some(account) = &mut account {
             account.made_by(&who);
         }
-        // Whatever is asked counts, also what is not there.
+        // Every request counts, also those for unknown paths.
         let permit = match who.enter() {
             Ok(permit) => permit,
             Err(too_fast) => return slower(too_fast),
@@ -335,7 +335,7 @@ impl Shared {
                 return text(StatusCode::BAD_REQUEST, "the message broke off");
             }
             Err(Unfit::Late) => {
-                // Nothing more is waited for; the connection ends with the answer.
+                // The connection is closed after this response.
                 *body = None;
                 return text(StatusCode::REQUEST_TIMEOUT, "the message did not arrive in time");
             }
@@ -377,7 +377,7 @@ impl Shared {
             }
         };
         let response = asking.takes(answering).await;
-        // A stream that stays open is no request that is being answered; what runs for it counts on its own.
+        // An open stream is not a request in progress; the calls that it runs are counted separately.
         drop(permit);
         response
     }
@@ -428,7 +428,8 @@ impl Shared {
     }
 }
 
-/// Reads what is not wanted, within limits: whoever still sends when the connection is closed never hears why.
+/// Reads an unwanted body, within limits: if the connection is closed while the client is still sending, the client never
+/// sees the response.
 async fn discard(body: Body) {
     let mut pieces = body.into_data_stream();
     let reading = async {
@@ -442,7 +443,7 @@ async fn discard(body: Body) {
     let _ = tokio::time::timeout(DISCARDING, reading).await;
 }
 
-/// What a probe wants to know.
+/// The kind of a health probe.
 #[derive(Clone, Copy)]
 enum Probe {
     Alive,
@@ -466,24 +467,24 @@ fn typed(status: StatusCode, kind: &'static str, body: String) -> Response<Body>
     response
 }
 
-/// What whoever comes too late is told.
+/// The response to requests during shutdown.
 fn ending() -> Response<Body> {
     let mut response = later(StatusCode::SERVICE_UNAVAILABLE, "the gateway is ending and takes nothing new");
     last(&mut response);
     response
 }
 
-/// Whether a body is a batch of messages.
+/// Returns whether a body is a JSON-RPC batch.
 fn is_batch(body: &[u8]) -> bool {
     body.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'[')
 }
 
-/// How many messages a batch has; one that cannot be read is one message, which is refused.
+/// Returns the number of messages in a batch. An invalid batch counts as one message, which is refused later.
 fn messages_in(batch: &[u8]) -> usize {
     serde_json::from_slice::<Vec<serde::de::IgnoredAny>>(batch).map_or(1, |all| all.len())
 }
 
-/// The refusal of a principal that sends more than it may, and when it may send again.
+/// The 429 response to a principal that exceeds its rate limit, with the time to wait.
 fn slower(TooFast { setting, wait }: TooFast) -> Response<Body> {
     let why = match wait {
         Some(_) => {
@@ -500,14 +501,14 @@ fn slower(TooFast { setting, wait }: TooFast) -> Response<Body> {
     response
 }
 
-/// A refusal that need not be one in a second.
+/// A refusal that may be retried after one second.
 pub(crate) fn later(status: StatusCode, why: &str) -> Response<Body> {
     let mut response = text(status, why);
     response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
     response
 }
 
-/// Nothing follows over the connection of this answer.
+/// Closes the connection after this response.
 fn last(response: &mut Response<Body>) {
     response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
 }
@@ -515,7 +516,7 @@ fn last(response: &mut Response<Body>) {
 fn refused(refusal: Refusal) -> Response<Body> {
     let mut response = text(refusal.status(), refusal.why());
     if refusal.status() == StatusCode::UNAUTHORIZED {
-        // RFC 6750, 3.1: who showed no token is told of no error.
+        // RFC 6750, section 3.1: a challenge for a request without a token carries no error code.
         let challenge = HeaderValue::from_static(match refusal {
             Refusal::WrongToken => "Bearer realm=\"toolhub\", error=\"invalid_token\"",
             _ => "Bearer realm=\"toolhub\"",
@@ -525,7 +526,7 @@ fn refused(refusal: Refusal) -> Response<Body> {
     response
 }
 
-/// Lets a web page of an allowed origin read the answer.
+/// Adds the CORS headers that let a web page of an allowed origin read the response.
 fn allow(asked: &HeaderMap, headers: &mut HeaderMap) {
     let Some(origin) = asked.get(header::ORIGIN).cloned() else { return };
     let lists = [
@@ -533,7 +534,7 @@ fn allow(asked: &HeaderMap, headers: &mut HeaderMap) {
         (header::ACCESS_CONTROL_EXPOSE_HEADERS, "mcp-session-id, www-authenticate"),
         (header::VARY, "origin"),
     ];
-    // Some headers bear the names of a tool's own arguments, so that no list has them all.
+    // Some headers carry the names of tool arguments (`Mcp-Param-…`), so that no fixed list covers them.
     if let Some(wanted) = asked.get(header::ACCESS_CONTROL_REQUEST_HEADERS) {
         headers.insert(header::ACCESS_CONTROL_ALLOW_HEADERS, wanted.clone());
     }

@@ -1,22 +1,22 @@
-//! The authority of a request: the host that its client means, read strictly (RFC 3986, 3.2; RFC 9110, 7.2). Userinfo,
-//! percent-encoding, zones and anything behind the port are refused rather than interpreted.
+//! The authority of a request, parsed strictly (RFC 3986, 3.2; RFC 9110, 7.2). Userinfo, percent-encoding, IPv6 zones and
+//! anything after the port are rejected rather than interpreted.
 
 use std::net::{IpAddr, Ipv6Addr};
 
-/// The longest host name (RFC 1035, 2.3.4).
+/// Maximum length of a host name (RFC 1035, 2.3.4).
 const MAX_NAME_BYTES: usize = 253;
 
-/// A host, and its port where one is given.
+/// A host and an optional port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Authority<'a> {
-    /// As it was written; an IPv6 address without its brackets.
+    /// As received; an IPv6 address without its brackets.
     host: &'a str,
     address: Option<IpAddr>,
     port: Option<u16>,
 }
 
 impl<'a> Authority<'a> {
-    /// Reads `host`, `host:port`, `[v6]` or `[v6]:port`; `None` for anything else.
+    /// Parses `host`, `host:port`, `[v6]` or `[v6]:port`. Returns `None` for anything else.
     pub(crate) fn parse(text: &'a str) -> Option<Self> {
         if let Some(rest) = text.strip_prefix('[') {
             let (host, rest) = rest.split_once(']')?;
@@ -33,7 +33,7 @@ impl<'a> Authority<'a> {
         Some(Self { host, address, port: port(rest)? })
     }
 
-    /// Whether it names this machine.
+    /// Returns whether it denotes the local machine.
     pub(crate) fn is_local(&self) -> bool {
         match self.address {
             Some(address) => address.is_loopback(),
@@ -41,14 +41,14 @@ impl<'a> Authority<'a> {
         }
     }
 
-    /// Whether it is what an owner wrote as a known host: a name, or a name and a port.
+    /// Returns whether it matches a configured host, with or without a port.
     pub(crate) fn is(&self, known: &str) -> bool {
         Authority::parse(known)
             .is_some_and(|known| known.same_host(self) && (known.port.is_none() || known.port == self.port))
             || known.parse::<Ipv6Addr>().is_ok_and(|known| self.address == Some(known.into()))
     }
 
-    /// Whether both name one host and one port.
+    /// Returns whether host and port are the same.
     pub(crate) fn same(&self, other: &Authority<'_>) -> bool {
         self.same_host(other) && self.port == other.port
     }
@@ -61,7 +61,7 @@ impl<'a> Authority<'a> {
     }
 }
 
-/// What stands behind a host: nothing, or a colon and a port. `None` where it is something else.
+/// Parses an optional colon and port after a host. Returns `None` if it is neither empty nor a port.
 fn port(rest: &str) -> Option<Option<u16>> {
     if rest.is_empty() {
         return Some(None);
@@ -72,7 +72,8 @@ fn port(rest: &str) -> Option<Option<u16>> {
     Some(Some(port))
 }
 
-/// The authority of an origin as browsers write it (RFC 6454, 6.2): a scheme, a host and perhaps a port, and nothing else.
+/// Returns the authority of an origin as browsers serialize it (RFC 6454, 6.2): scheme, host and optional port, and
+/// nothing else.
 pub(crate) fn of_origin(origin: &str) -> Option<Authority<'_>> {
     let rest = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"))?;
     Authority::parse(rest)

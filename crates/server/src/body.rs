@@ -1,5 +1,5 @@
-//! A message as it arrives: one piece is taken as it is, several are put together, and no more than may be. What is long is
-//! part of its principal's budget from the byte that makes it so until nothing of the message is needed any more.
+//! Receives the body of a request, up to a maximum length. A single piece is used without copying. A long message counts
+//! towards the upload budget of its principal until the last reference to it is dropped.
 
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -13,27 +13,27 @@ use toolhub_mcp::gateway::{Exhausted, Permit, Principal, Resource};
 
 use crate::connection::{ARRIVAL, Answering};
 
-/// A message up to this length is not counted.
+/// Messages up to this length do not count towards the budget.
 pub(crate) const MAX_UNCOUNTED: usize = 64 << 10;
-/// What is taken of the budget at a time.
+/// The budget is taken in steps of this many bytes.
 const STEP: usize = 64 << 10;
-/// How long nothing may come of a message that is not complete.
+/// Maximum time without new bytes of an incomplete message.
 const MAX_PAUSE: Duration = Duration::from_secs(15);
 
 /// Why a message was not received.
 #[derive(Debug)]
 pub(crate) enum Unfit {
-    /// It is longer than may be.
+    /// It exceeds the maximum length.
     TooLong,
-    /// It broke off.
+    /// The connection failed.
     Broken,
     /// It did not arrive in time.
     Late,
-    /// Its principal has too many long messages under way.
+    /// The upload budget of its principal is exhausted.
     NoRoom(Exhausted),
 }
 
-/// A message and its part of the budget.
+/// Bytes and their share of a budget.
 struct Counted {
     bytes: Bytes,
     _permit: Permit,
@@ -45,12 +45,12 @@ impl AsRef<[u8]> for Counted {
     }
 }
 
-/// Bytes that are part of a budget until the last piece of them is dropped.
+/// Returns bytes that count towards a budget until the last slice of them is dropped.
 pub(crate) fn counted(bytes: Bytes, permit: Permit) -> Bytes {
     Bytes::from_owner(Counted { bytes, _permit: permit })
 }
 
-/// Receives a body of at most so many bytes. What is not received stays in it.
+/// Receives a body of at most `most` bytes. On error the rest stays in `body`.
 pub(crate) async fn receive(
     body: &mut Body,
     most: usize,
@@ -90,7 +90,7 @@ pub(crate) async fn receive(
     })
 }
 
-/// The next piece; most have come with their heads, and need no timer.
+/// Returns the next frame. Most bodies arrive together with their head and need no timer.
 async fn next(
     body: &mut Body,
     deadline: Instant,
@@ -110,7 +110,7 @@ async fn next(
     came.transpose().map_err(|_| Unfit::Broken)
 }
 
-/// What a message takes of the budget while it grows.
+/// The share of the budget that a message holds while it grows.
 struct Room<'a> {
     who: &'a Principal,
     permit: Option<Permit>,
@@ -118,7 +118,8 @@ struct Room<'a> {
 }
 
 impl Room<'_> {
-    /// Room for a message of that length whose end has not come yet: a short one counts, too, as many of them may wait.
+    /// Reserves budget for an incomplete message. Short ones count as well while incomplete, as a client may hold many of
+    /// them open.
     fn hold_while_waiting(&mut self, length: usize) -> Result<(), Unfit> {
         if length > MAX_UNCOUNTED {
             return Ok(());
@@ -126,13 +127,13 @@ impl Room<'_> {
         self.take(length)
     }
 
-    /// Room for a message of that length.
+    /// Reserves budget for a message of that length.
     fn hold(&mut self, length: usize) -> Result<(), Unfit> {
         if length <= MAX_UNCOUNTED.max(self.taken) {
             return Ok(());
         }
         let (limit, wanted) = (self.who.limits().upload_bytes, length.next_multiple_of(STEP));
-        // The last step is no larger than what is left.
+        // The last step does not exceed the limit.
         self.take(if wanted > limit { length } else { wanted })
     }
 

@@ -1,4 +1,4 @@
-//! A body of several pieces whose length is known: what is long need not be copied to stand beside what is short.
+//! A response body of several pieces with a known length, so that a long piece need not be copied.
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -30,7 +30,7 @@ impl HttpBody for Pieces {
     }
 }
 
-/// The pieces as one body.
+/// Combines the pieces into one body.
 pub(crate) fn body(mut pieces: Vec<Bytes>) -> Body {
     match pieces.len() {
         0 => Body::empty(),

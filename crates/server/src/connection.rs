@@ -1,5 +1,5 @@
-//! The connections as they stand: which waits for a request, which is being answered, and which has had its time. One
-//! task looks after all of them, so that no request pays for a timer of its own.
+//! The state of each connection: waiting for a request, receiving one, or being served. One task enforces the timeouts of
+//! all connections, so that a request needs no timer of its own.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -14,56 +14,57 @@ use futures_util::task::AtomicWaker;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 
-/// How long a connection may stay open between two requests. Clients keep theirs for up to 90 seconds, and one that is
-/// closed just as a request leaves fails that request.
+/// Maximum idle time between two requests. Clients keep idle connections for up to 90 seconds, and a connection that is
+/// closed just as a request is sent fails that request.
 const BETWEEN: Duration = Duration::from_secs(120);
 
-/// How long a message may take to arrive.
+/// Maximum time for receiving a message body.
 pub(crate) const ARRIVAL: Duration = Duration::from_secs(60);
 
-/// How much later a connection is broken off whose message did not arrive: it is answered first where that can be done.
+/// How much later a connection is closed if its message did not arrive in time, so that a 408 response can be sent first.
 const ARRIVAL_GRACE: Duration = Duration::from_secs(2);
 
-/// What a connection is doing, and since when: the milliseconds times four, and the phase.
+/// The phases of a connection. The phase word holds the milliseconds since the start of the server, shifted left by two
+/// bits, and the phase in the lower two.
 pub(crate) const ANSWERING: u64 = 0;
 pub(crate) const HEADING: u64 = 1;
 pub(crate) const BETWEEN_REQUESTS: u64 = 2;
 pub(crate) const ARRIVING: u64 = 3;
 
-/// What a connection is told to do.
+/// Orders to a connection, in ascending priority.
 const GO_ON: u64 = 0;
 pub(crate) const FINISH: u64 = 1;
 pub(crate) const BREAK_OFF: u64 = 2;
 
-/// How long the parts of a request and of its answer may take.
+/// The timeouts of requests and responses.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Timeouts {
-    /// The head of a request, from its first byte to its last.
+    /// For receiving the head of a request, from its first byte to its last.
     pub(crate) head: Duration,
-    /// The time without progress while an answer is written.
+    /// For writing a response without any progress.
     pub(crate) write: Duration,
 }
 
-/// One connection as it stands.
+/// The state of a connection.
 #[derive(Debug)]
 pub(crate) struct Standing {
     beginning: Instant,
     phase: AtomicU64,
     order: AtomicU64,
     waker: AtomicWaker,
-    /// Whether there is something to do for the request that is being answered.
+    /// Whether the future of the request in progress has been woken.
     called: AtomicBool,
     /// The client's address.
     pub(crate) address: IpAddr,
-    /// Whether no request of it was answered yet. Then it counts among the unproven ones of its address.
+    /// Whether no request has been received yet. Such a connection counts among the unproven ones of its address.
     unproven: AtomicBool,
     unproven_of_address: Arc<AtomicUsize>,
-    /// Since when the client has read nothing of what is to be written, in milliseconds; 0 while it reads.
+    /// Since when writing has been blocked because the client does not read, in milliseconds; 0 if it is not.
     blocked: AtomicU64,
 }
 
-/// Wakes the connection for the sake of the request that is being answered. The connection is woken for its own sake, too,
-/// at least once for each request; what answers it is a deep nest, which need not be looked through then.
+/// Wakes the connection task on behalf of the request in progress. The task is also woken by its socket, at least once
+/// per request; the deeply nested future of the request is not polled then.
 impl Wake for Standing {
     fn wake(self: Arc<Self>) {
         self.wake_by_ref();
@@ -76,17 +77,17 @@ impl Wake for Standing {
 }
 
 impl Standing {
-    /// Whether the request that is being answered has something to do.
+    /// Returns whether the future of the request in progress has been woken, and resets that.
     pub(crate) fn was_called(&self) -> bool {
         self.called.swap(false, Ordering::AcqRel)
     }
 
-    /// There is something to do for it.
+    /// Marks the future of the request in progress as woken.
     pub(crate) fn call(&self) {
         self.called.store(true, Ordering::Release);
     }
 
-    /// Whether it is to end once it has answered.
+    /// Returns whether the connection is to end after the current response.
     pub(crate) fn is_finishing(&self) -> bool {
         self.order.load(Ordering::Acquire) != GO_ON
     }
@@ -95,7 +96,7 @@ impl Standing {
         u64::try_from(self.beginning.elapsed().as_millis()).unwrap_or(u64::MAX) << 2
     }
 
-    /// A request is being answered, until what is given back is dropped.
+    /// Marks the connection as serving a request until the returned guard is dropped.
     pub(crate) fn answering(self: &Arc<Self>) -> Answering {
         self.phase.store(ANSWERING, Ordering::Release);
         if self.unproven.load(Ordering::Relaxed) {
@@ -105,32 +106,32 @@ impl Standing {
         Answering(Arc::clone(self))
     }
 
-    /// A request of it is answered, or it is gone: it is not unproven any more.
+    /// Removes the connection from the unproven ones: a request has been received, or the connection has ended.
     fn prove(&self) {
         if self.unproven.swap(false, Ordering::AcqRel) {
             self.unproven_of_address.fetch_sub(1, Ordering::AcqRel);
         }
     }
 
-    /// Whether no request of it was answered yet.
+    /// Returns whether no request has been received yet.
     pub(crate) fn is_unproven(&self) -> bool {
         self.unproven.load(Ordering::Relaxed)
     }
 
-    /// Nothing could be written just now, as the client does not read.
+    /// Records that a write returned `Poll::Pending` because the client does not read.
     pub(crate) fn write_blocked(&self) {
         let now = (self.now() >> 2).max(1);
         let _ = self.blocked.compare_exchange(0, now, Ordering::AcqRel, Ordering::Acquire);
     }
 
-    /// Something was written.
+    /// Records that a write made progress.
     pub(crate) fn write_progressed(&self) {
         if self.blocked.load(Ordering::Relaxed) != 0 {
             self.blocked.store(0, Ordering::Release);
         }
     }
 
-    /// For how long nothing could be written.
+    /// Returns how long writing has been blocked.
     fn blocked_for(&self) -> Duration {
         match self.blocked.load(Ordering::Acquire) {
             0 => Duration::ZERO,
@@ -138,7 +139,7 @@ impl Standing {
         }
     }
 
-    /// Something came. Where nothing was expected, a request begins with it.
+    /// Records that bytes have arrived. On an idle connection they begin a request.
     pub(crate) fn heard(&self) {
         let phase = self.phase.load(Ordering::Acquire);
         if phase & 3 == BETWEEN_REQUESTS {
@@ -147,14 +148,14 @@ impl Standing {
         }
     }
 
-    /// The head of a request has come, and what follows is on its way.
+    /// Records that the head of a request has arrived and its body is incomplete.
     pub(crate) fn headed(&self) {
         if self.phase.load(Ordering::Acquire) & 3 != ARRIVING {
             self.phase.store(self.now() | ARRIVING, Ordering::Release);
         }
     }
 
-    /// What it must do now, as its task hears it; whoever gives orders wakes that task.
+    /// Returns the current order, and registers the task to be woken when that changes.
     pub(crate) fn order(&self, context: &Context<'_>) -> Order {
         self.waker.register(context.waker());
         match self.order.load(Ordering::Acquire) {
@@ -170,7 +171,7 @@ impl Standing {
         }
     }
 
-    /// How long it has been in the phase that it is in.
+    /// Returns the current phase and its duration.
     pub(crate) fn since(&self) -> (u64, Duration) {
         let phase = self.phase.load(Ordering::Acquire);
         let long = (self.now() >> 2).saturating_sub(phase >> 2);
@@ -178,27 +179,27 @@ impl Standing {
     }
 }
 
-/// What a connection must do.
+/// What a connection must do next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Order {
     GoOn,
-    /// Answer what runs, and end.
+    /// Finish the current request, then end.
     Finish,
-    /// End at once.
+    /// End immediately.
     BreakOff,
 }
 
-/// A request that is being answered.
+/// Marks a connection as serving a request.
 #[derive(Debug)]
 pub(crate) struct Answering(Arc<Standing>);
 
 impl Answering {
-    /// The rest of the message is waited for.
+    /// Records that the rest of the message is awaited.
     pub(crate) fn arriving(&self) {
         self.0.headed();
     }
 
-    /// The message is there.
+    /// Records that the message is complete.
     pub(crate) fn arrived(&self) {
         self.0.phase.store(ANSWERING, Ordering::Release);
     }
@@ -210,14 +211,14 @@ impl Drop for Answering {
     }
 }
 
-/// All connections.
+/// All open connections.
 #[derive(Debug)]
 pub(crate) struct Connections {
     timeouts: Timeouts,
     beginning: Instant,
     count: AtomicU64,
     open: Mutex<HashMap<u64, Arc<Standing>>>,
-    /// How many connections of each address are unproven.
+    /// The number of unproven connections per address.
     unproven: Mutex<HashMap<IpAddr, Arc<AtomicUsize>>>,
 }
 
@@ -231,7 +232,7 @@ impl Connections {
         self.unproven.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// How many connections of an address have not been answered yet.
+    /// Returns the number of unproven connections of an address.
     pub(crate) fn unproven_of(&self, address: IpAddr) -> usize {
         self.unproven().get(&address).map_or(0, |count| count.load(Ordering::Acquire))
     }
@@ -240,12 +241,12 @@ impl Connections {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// How many there are.
+    /// Returns the number of open connections.
     pub(crate) fn len(&self) -> usize {
         self.open().len()
     }
 
-    /// A connection that was just made: its first request should be on its way.
+    /// Registers a new connection, whose first request is expected.
     pub(crate) fn enter(self: &Arc<Self>, address: IpAddr) -> Entered {
         let unproven_of_address = {
             let mut all = self.unproven();
@@ -270,7 +271,7 @@ impl Connections {
         Entered { connections: Arc::clone(self), number, standing }
     }
 
-    /// Ends what has had its time, for as long as it is polled.
+    /// Enforces the timeouts for as long as it is polled.
     pub(crate) async fn look_after(&self) {
         let shortest = self.timeouts.head.min(self.timeouts.write);
         let pause = (shortest / 4).clamp(Duration::from_millis(10), Duration::from_secs(1));
@@ -290,13 +291,13 @@ impl Connections {
         }
     }
 
-    /// Ends all of them, each once it has answered.
+    /// Ends all connections, each after its current response.
     pub(crate) fn finish(&self) {
         self.open().values().for_each(|standing| standing.tell(FINISH));
     }
 }
 
-/// A connection that is known, until this is dropped.
+/// A registered connection. Dropping this removes it.
 #[derive(Debug)]
 pub(crate) struct Entered {
     connections: Arc<Connections>,
@@ -310,24 +311,24 @@ impl Drop for Entered {
         drop(gone);
         self.standing.prove();
         let mut all = self.connections.unproven();
-        // The table, and whoever still counts in it: the others of this address.
+        // Two references: the map and this connection. More belong to other connections of the address.
         if all.get(&self.standing.address).is_some_and(|count| Arc::strong_count(count) <= 2) {
             all.remove(&self.standing.address);
         }
     }
 }
 
-/// A connection's stream, which notes when something comes.
+/// A stream that records read and write progress in the state of its connection.
 #[derive(Debug)]
 pub(crate) struct Heard {
-    /// What came already.
+    /// Bytes that have already been read, returned first.
     pub(crate) before: Bytes,
     pub(crate) stream: TcpStream,
     pub(crate) standing: Arc<Standing>,
 }
 
 impl Heard {
-    /// Notes whether the client reads what is written.
+    /// Records whether a write was blocked.
     fn noted(&self, written: Poll<std::io::Result<usize>>) -> Poll<std::io::Result<usize>> {
         match &written {
             Poll::Pending => self.standing.write_blocked(),

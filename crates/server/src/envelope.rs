@@ -1,5 +1,5 @@
-//! What a message says of itself on its outside, read only where somebody wants to hear of it: the gateway reads it again
-//! for itself, and neither waits for the other.
+//! Reads the envelope of a JSON-RPC message for access records and traces, and only if these are enabled. The gateway
+//! parses the message independently.
 
 use std::borrow::Cow;
 
@@ -7,20 +7,20 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use toolhub_core::TraceContext;
 
-/// The longest word that is kept of a message.
+/// Maximum length of a recorded string in characters.
 const LONGEST: usize = 200;
 
-/// The outside of a message.
+/// The envelope of a JSON-RPC message.
 #[derive(Debug, Default)]
 pub(crate) struct Envelope {
-    /// What its sender calls it, as it was written.
+    /// The request id as raw JSON.
     pub(crate) id: Option<String>,
     pub(crate) method: Option<String>,
-    /// The tool that it calls.
+    /// The tool name of a `tools/call`.
     pub(crate) tool: Option<String>,
-    /// The code of the error, where it is an answer that is one.
+    /// The error code of an error response.
     pub(crate) error: Option<i64>,
-    /// Where it stands in its sender's trace.
+    /// The trace context in `_meta`.
     pub(crate) trace: Option<TraceContext>,
 }
 
@@ -58,7 +58,7 @@ struct Failure {
 }
 
 impl Envelope {
-    /// Reads a message; what cannot be read says nothing.
+    /// Reads the envelope. Returns an empty one if the message is invalid.
     pub(crate) fn read(text: &[u8]) -> Self {
         if text.trim_ascii_start().starts_with(b"[") {
             return Self { method: Some("batch".to_owned()), ..Self::default() };

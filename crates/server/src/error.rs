@@ -1,23 +1,23 @@
-//! Why the hub cannot be served.
+//! The errors of the server.
 
 use std::net::SocketAddr;
 
 use toolhub_core::lang::{Lang, Say};
 
-/// Why the hub cannot be served.
+/// Why the server could not start or continue.
 #[derive(Debug, thiserror::Error)]
 #[error("{}", self.say(Lang::En))]
 pub enum ServeError {
-    /// Others than this machine could reach it, and nobody would be asked who they are.
+    /// The address is reachable from other machines, and no token is configured.
     OpenDoor(SocketAddr),
-    /// The address cannot be had.
+    /// The address cannot be bound.
     Bind {
-        /// Which.
+        /// The address.
         address: SocketAddr,
-        /// Why.
+        /// The error of the operating system.
         source: std::io::Error,
     },
-    /// The connections cannot be taken any more.
+    /// Connections can no longer be accepted.
     Io(#[from] std::io::Error),
 }
 

@@ -1,4 +1,5 @@
-//! `/mcp` and `/mcp/{profile}`: Streamable HTTP, both eras. What is said is the gateway's; how it travels is here.
+//! `/mcp` and `/mcp/{profile}`: the Streamable HTTP transport, for both eras of the protocol. The gateway handles the
+//! messages; this module maps them to HTTP.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -14,7 +15,7 @@ use toolhub_mcp::gateway::{
 use crate::body::{MAX_UNCOUNTED, counted};
 use crate::request_record::RequestRecord;
 
-/// Answers one request to the endpoint.
+/// Handles one request to the endpoint.
 pub(crate) async fn answer(
     gateway: &Arc<Gateway>,
     (method, headers): (&Method, &HeaderMap),
@@ -50,7 +51,7 @@ pub(crate) async fn answer(
                 account.told(&body);
             }
             let mut pieces = body.into_pieces();
-            // What is long is in one piece, and counts until all of it is written.
+            // A long body has one long piece, which holds the permit until it is written completely.
             let longest = pieces.iter_mut().max_by_key(|piece| piece.len());
             if let (Some(longest), Some(permit)) = (longest, permit) {
                 *longest = counted(std::mem::take(longest), permit);
@@ -80,7 +81,8 @@ pub(crate) async fn answer(
     }
 }
 
-/// A stream of events as a response. It ends before an event that would be too much unread.
+/// Returns a stream of events as a response. The stream ends before an event that would exceed the budget of unread
+/// bytes.
 pub(crate) fn stream(events: Events, who: &Principal) -> Response<Body> {
     let who = who.clone();
     let written = move |event: String| {
@@ -97,23 +99,23 @@ pub(crate) fn stream(events: Events, who: &Principal) -> Response<Body> {
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
-    // Proxies would hold events back.
+    // `X-Accel-Buffering: no` keeps proxies from buffering events.
     headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
     response
 }
 
-/// What belongs here.
+/// The hint in responses to a wrong method.
 const HERE: &str = "MCP clients send messages here with POST; a stream is opened with GET, and a session ended with DELETE, \
                     within a session that `initialize` began";
 
-/// The wrong verb: what would do, and what for.
+/// A 405 response with the allowed methods and a hint.
 pub(crate) fn not_so(verbs: &'static str, hint: &str) -> Response<Body> {
     let mut response = said(StatusCode::METHOD_NOT_ALLOWED, hint);
     response.headers_mut().insert(header::ALLOW, HeaderValue::from_static(verbs));
     response
 }
 
-/// A status, and a line for whoever reads it.
+/// A plain-text response of one line.
 fn said(status: StatusCode, line: &str) -> Response<Body> {
     let mut response = Response::new(Body::from(format!("{line}\n")));
     *response.status_mut() = status;
@@ -122,7 +124,7 @@ fn said(status: StatusCode, line: &str) -> Response<Body> {
     response
 }
 
-/// A status without more.
+/// A response without a body.
 pub(crate) fn plain(status: StatusCode) -> Response<Body> {
     let mut response = Response::new(Body::empty());
     *response.status_mut() = status;
@@ -131,17 +133,17 @@ pub(crate) fn plain(status: StatusCode) -> Response<Body> {
 
 const ENCODED: &str = "messages are not compressed: send them without `Content-Encoding`";
 
-/// Refuses a message that is encoded (RFC 9110, section 15.5.16); `None` for one that is not.
+/// Refuses an encoded message (RFC 9110, section 15.5.16). Returns `None` if it is not encoded.
 pub(crate) fn refused_encoding(headers: &HeaderMap) -> Option<Response<Body>> {
     is_encoded(headers).then(|| said(StatusCode::UNSUPPORTED_MEDIA_TYPE, ENCODED))
 }
 
-/// Whether a message is compressed or encoded in another way. Nothing is decoded here.
+/// Returns whether a message is compressed or otherwise encoded. No encoding is supported.
 fn is_encoded(headers: &dyn HeaderLookup) -> bool {
     headers.any("content-encoding", &mut |value| !value.trim_ascii().eq_ignore_ascii_case(b"identity"))
 }
 
-/// Headers that decide how a message is read.
+/// Headers that may occur only once, as they determine how a message is interpreted.
 const ONCE: [&str; 4] = [SESSION_ID, PROTOCOL_VERSION, "mcp-method", "mcp-name"];
 
 fn is_repeated(headers: &dyn HeaderLookup, name: &str) -> bool {
@@ -152,17 +154,17 @@ fn is_repeated(headers: &dyn HeaderLookup, name: &str) -> bool {
     })
 }
 
-/// Whether a message can be taken as it comes, or why not.
+/// Checks the headers of a POST request. Returns the status and hint of the refusal.
 pub(crate) fn fits(headers: &dyn HeaderLookup) -> Result<(), (StatusCode, &'static str)> {
     if is_encoded(headers) {
         return Err((StatusCode::UNSUPPORTED_MEDIA_TYPE, ENCODED));
     }
-    // A proxy may read the last of them, and the gateway the first.
+    // A proxy might read the last occurrence, and the gateway the first.
     if ONCE.iter().any(|name| is_repeated(headers, name)) {
         let hint = "`Mcp-Session-Id`, `MCP-Protocol-Version`, `Mcp-Method` and `Mcp-Name` are sent once each";
         return Err((StatusCode::BAD_REQUEST, hint));
     }
-    // What clients say as a rule; the rest is for those that say it in another way.
+    // The values that most clients send; other spellings are parsed below.
     let takes_usual = headers.value("accept") == Some(b"application/json, text/event-stream");
     if takes_usual && headers.value("content-type") == Some(b"application/json") {
         return Ok(());
@@ -179,7 +181,7 @@ pub(crate) fn fits(headers: &dyn HeaderLookup) -> Result<(), (StatusCode, &'stat
     Err((StatusCode::NOT_ACCEPTABLE, hint))
 }
 
-/// Whether whoever asks takes that kind; one that says nothing takes all.
+/// Returns whether the client accepts a media type. Without an `Accept` header it accepts any.
 fn accepts(headers: &dyn HeaderLookup, kind: &str) -> bool {
     let family = kind.split('/').next().unwrap_or_default();
     let takes = |one: &str| {

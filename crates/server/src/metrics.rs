@@ -1,4 +1,4 @@
-//! What the server counts, for Prometheus.
+//! The metrics of the HTTP server, for Prometheus.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -7,17 +7,17 @@ use toolhub_core::worker::PerWorker;
 
 use crate::metrics_text::{Kind, MetricsText};
 
-/// The upper bounds of the steps in which durations are counted, in microseconds.
+/// The upper bounds of the histogram buckets, in microseconds.
 const STEPS: [u64; 12] =
     [100, 250, 500, 1_000, 2_500, 5_000, 10_000, 50_000, 250_000, 1_000_000, 10_000_000, 60_000_000];
 
-/// Counts requests, those of each worker for themselves.
+/// Counts requests, separately for each worker.
 #[derive(Debug, Default)]
 pub struct ServerMetrics(PerWorker<Counts>);
 
 #[derive(Debug, Default)]
 struct Counts {
-    /// By the first digit of their status.
+    /// By the first digit of the status.
     statuses: [AtomicU64; 6],
     under_way: AtomicU64,
     steps: [AtomicU64; STEPS.len()],
@@ -41,17 +41,17 @@ impl ServerMetrics {
         }
     }
 
-    /// What all workers have counted of something.
+    /// Returns the sum of a counter over all workers.
     fn sum(&self, of: impl Fn(&Counts) -> &AtomicU64) -> u64 {
         self.0.all().fold(0, |sum, counts| sum.wrapping_add(of(counts).load(Ordering::Relaxed)))
     }
 
-    /// Requests that are being answered.
+    /// Returns the number of requests in progress.
     pub fn under_way(&self) -> u64 {
         self.sum(|counts| &counts.under_way)
     }
 
-    /// Adds all of it.
+    /// Writes all metrics.
     pub(crate) fn write(&self, out: &mut MetricsText) {
         let mut all = 0;
         let mut requests = out.family(

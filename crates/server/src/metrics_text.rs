@@ -1,23 +1,23 @@
-//! What is counted as Prometheus reads it: each name with what it means, then its values.
+//! Writes metrics in the text exposition format of Prometheus.
 
 use std::fmt::{Display, Write as _};
 
-/// How the values of a name go on.
+/// The type of a metric.
 #[derive(Debug, Clone, Copy)]
 pub enum Kind {
-    /// They only grow.
+    /// A value that only increases.
     Counter,
-    /// They go up and down.
+    /// A value that may increase and decrease.
     Gauge,
-    /// Counts by steps, a sum and a count.
+    /// Buckets, a sum and a count.
     Histogram,
 }
 
-/// A text in Prometheus' format, as it grows.
+/// A text in the exposition format.
 #[derive(Debug, Default)]
 pub struct MetricsText(String);
 
-/// The values of one name.
+/// A metric family: the samples of one name.
 #[derive(Debug)]
 pub struct Family<'a> {
     out: &'a mut String,
@@ -25,7 +25,7 @@ pub struct Family<'a> {
 }
 
 impl MetricsText {
-    /// Begins a name, with what it counts in a few words.
+    /// Starts a metric family, with its help text.
     pub fn family<'a>(&'a mut self, name: &'a str, kind: Kind, help: &str) -> Family<'a> {
         let kind = match kind {
             Kind::Counter => "counter",
@@ -36,24 +36,24 @@ impl MetricsText {
         Family { out: &mut self.0, name }
     }
 
-    /// The whole text.
+    /// Returns the complete text.
     pub fn into_text(self) -> String {
         self.0
     }
 }
 
 impl Family<'_> {
-    /// Its one value.
+    /// Writes the only sample.
     pub fn value(&mut self, value: impl Display) {
         self.part("", value);
     }
 
-    /// Its value for what a label names.
+    /// Writes the sample of a label value.
     pub fn labelled(&mut self, label: (&str, &str), value: impl Display) {
         self.part_labelled("", label, value);
     }
 
-    /// A value of a histogram that is no step.
+    /// Writes the sum or the count of a histogram.
     pub(crate) fn part(&mut self, part: &str, value: impl Display) {
         let _ = writeln!(self.out, "{}{part} {value}", self.name);
     }

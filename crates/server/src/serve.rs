@@ -1,4 +1,4 @@
-//! Serving: connections are taken as they come, each request is answered in its turn, and the end is graceful.
+//! The server: accepts connections, serves each in its own task, and shuts down gracefully.
 
 use std::convert::Infallible;
 use std::future::poll_fn;
@@ -30,40 +30,41 @@ use crate::shedding::Admission;
 use crate::telemetry::Sampler;
 use crate::workers::{Placement, Workers};
 
-/// How long nothing new is taken where there is no room for it.
+/// Pause between attempts to accept while descriptors or memory are exhausted.
 const NO_ROOM: Duration = Duration::from_millis(50);
-/// The same where connections were closed to make room, which are gone in a moment.
+/// The same after idle connections have been closed, which frees descriptors within milliseconds.
 const SHEDDING: Duration = Duration::from_millis(2);
 
-/// The longest head, and what is read or written at a time: a head is kept before it is known whose it is.
+/// Maximum size of hyper's read and write buffers in bytes, and so of a request head: a head is buffered before its
+/// principal is known.
 const MAX_BUFFER_BYTES: usize = 64 << 10;
-/// The most file descriptors that are asked for.
+/// Upper bound for the soft limit of file descriptors that is requested.
 #[cfg(unix)]
 const MAX_DESCRIPTORS: u64 = 65_536;
 
-/// How the hub is served.
+/// The options of a server.
 #[derive(Debug, Clone)]
 pub struct ServeOptions {
-    /// Where to listen.
+    /// The address to listen on.
     pub bind: SocketAddr,
-    /// Who may come in.
+    /// The access rules.
     pub door: Access,
-    /// The most that one message may have.
+    /// Maximum size of a message in bytes.
     pub body_bytes: usize,
-    /// How much one caller may hold and ask.
+    /// The budgets of a principal.
     pub limits: Limits,
-    /// Connections of one address whose first request has not come yet.
+    /// Maximum number of connections of one address whose first request has not arrived yet.
     pub unproven_connections: usize,
-    /// How long nothing may be read of an answer that is being written.
+    /// Maximum time without write progress, for a client that does not read a response.
     pub write_timeout: Duration,
-    /// How long the head of a request may take to come.
+    /// Maximum time for receiving the head of a request.
     pub header_timeout: Duration,
-    /// How long what runs may take to end when the server is stopped.
+    /// Maximum time for requests in progress to finish when the server is stopped.
     pub drain: Duration,
 }
 
 impl ServeOptions {
-    /// The usual options at an address.
+    /// Returns the default options for an address.
     pub fn at(bind: SocketAddr) -> Self {
         Self {
             bind,
@@ -78,7 +79,7 @@ impl ServeOptions {
     }
 }
 
-/// A server that listens.
+/// A server that listens on its address.
 pub struct Serving {
     listener: TcpListener,
     shared: Shared,
@@ -94,7 +95,7 @@ impl std::fmt::Debug for Serving {
 }
 
 impl Serving {
-    /// Begins to listen; nobody is answered yet.
+    /// Binds the address. Connections are not accepted before [`Self::run`].
     pub async fn bind(site: Arc<dyn HubService>, options: ServeOptions) -> Result<Self, ServeError> {
         let address = options.bind;
         if !address.ip().is_loopback() && options.door.tokens.is_empty() {
@@ -104,9 +105,9 @@ impl Serving {
             TcpListener::bind(address).await.map_err(|source| ServeError::Bind { address, source })?;
         let timeouts = Timeouts { head: options.header_timeout, write: options.write_timeout };
         let connections = Arc::new(Connections::new(timeouts));
-        // A message that may be sent is one that its budget has room for.
         #[cfg(unix)]
         raise_descriptor_limit();
+        // The upload budget must have room for at least one message of the maximum size.
         let upload_bytes = options.limits.upload_bytes.max(options.body_bytes);
         let principals = Principals::new(Limits { upload_bytes, ..options.limits });
         let shared =
@@ -115,34 +116,35 @@ impl Serving {
         Ok(Self { listener, shared, connections, unproven_connections, drain: options.drain })
     }
 
-    /// Tells these of every request once it is answered.
+    /// Emits an access record of each request to `events`.
     #[must_use]
     pub fn told_to(mut self, events: Arc<dyn EventSink>) -> Self {
         self.shared.events = events;
         self
     }
 
-    /// Gives requests their places in traces.
+    /// Assigns requests to traces with this sampler.
     #[must_use]
     pub fn traced_by(mut self, sampler: Option<Sampler>) -> Self {
         self.shared.sampler = sampler;
         self
     }
 
-    /// Shows among what is counted how much of it somebody could not keep.
+    /// Exports a counter of lost records or spans on `/metrics`.
     #[must_use]
     pub fn counting_losses(mut self, name: &'static str, count: Arc<AtomicU64>) -> Self {
         self.shared.losses.push((name, count));
         self
     }
 
-    /// Where it listens.
+    /// Returns the address that the server listens on.
     pub fn address(&self) -> Result<SocketAddr, ServeError> {
         Ok(self.listener.local_addr()?)
     }
 
-    /// Serves until `stop`; then what runs is finished, within limits. `closing` ends what would never end by itself, and
-    /// what is given back waits for those whose time was up.
+    /// Serves until `stop` is cancelled, then finishes the requests in progress, for at most `drain`. `closing` ends
+    /// streams that would never end by themselves. Returns a handle to the connections that were still being served when
+    /// the time was up.
     pub async fn run(
         self,
         stop: CancellationToken,
@@ -163,7 +165,8 @@ impl Serving {
             () = connections.look_after() => {}
             () = taking => {}
         }
-        // Nothing new is taken from here on. Who comes is told so, probes above all, and holds nothing up.
+        // Connections are still accepted while draining, so that clients, probes above all, get a 503 response. They do
+        // not delay the end.
         shared.drain();
         tasks.close();
         connections.finish();
@@ -188,8 +191,8 @@ impl Serving {
     }
 }
 
-/// Connections over which something was still being answered when the time for it was up. What was begun on the way to an
-/// answer may run for as long as this is kept.
+/// Connections that were still being served when the drain time was up. Tasks that they started may run for as long as
+/// this is kept.
 #[derive(Debug)]
 pub struct Unfinished {
     tasks: TaskTracker,
@@ -197,13 +200,13 @@ pub struct Unfinished {
 }
 
 impl Unfinished {
-    /// Waits until they are answered, at most so long.
+    /// Waits until the remaining connections have ended, at most `patience`.
     pub async fn wait(&self, patience: Duration) {
         let _ = tokio::time::timeout(patience, self.tasks.wait()).await;
     }
 }
 
-/// The next connection that is served. It counts from here on, before anything runs for it.
+/// Accepts the next connection. It is registered here, before a task is spawned for it.
 async fn take(
     listener: &TcpListener,
     connections: &Arc<Connections>,
@@ -216,12 +219,12 @@ async fn take(
                 if connections.admit(address, (unproven, max_connections())) == Admission::Refused {
                     continue;
                 }
-                // An answer is one small write, and is not to wait for another.
+                // A response is one small write, which Nagle's algorithm must not delay.
                 let _ = stream.set_nodelay(true);
                 return (stream, client, connections.enter(address));
             }
             Err(error) if is_theirs(&error) => {}
-            // No descriptor is left, or no memory: connections that do nothing make room for the next.
+            // Out of descriptors or memory: idle connections are closed to make room for the next one.
             Err(_) => {
                 let pause = if connections.shed() > 0 { SHEDDING } else { NO_ROOM };
                 tokio::time::sleep(pause).await;
@@ -230,8 +233,8 @@ async fn take(
     }
 }
 
-/// Raises the soft limit of file descriptors to the hard one: many systems start programs with 1,024, which the connections
-/// of one caller can use up.
+/// Raises the soft limit of file descriptors to the hard limit: many systems start programs with 1,024, which the
+/// connections of a single client can exhaust.
 #[cfg(unix)]
 fn raise_descriptor_limit() {
     use rustix::process::{Resource, getrlimit, setrlimit};
@@ -239,13 +242,13 @@ fn raise_descriptor_limit() {
     let most = limit.maximum.map_or(MAX_DESCRIPTORS, |hard| hard.min(MAX_DESCRIPTORS));
     if limit.current.is_some_and(|soft| soft < most) {
         limit.current = Some(most);
-        // Without it the gateway works, with fewer connections.
+        // If this fails, the server works with fewer connections.
         let _ = setrlimit(Resource::Nofile, limit);
     }
 }
 
-/// How many connections there may be: some descriptors are left for servers and files. The limit may be changed while this
-/// runs.
+/// Returns the maximum number of connections. One eighth of the descriptors is left for MCP servers and files. The limit
+/// may change at run time.
 #[cfg(unix)]
 fn max_connections() -> usize {
     let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
@@ -257,13 +260,13 @@ fn max_connections() -> usize {
     usize::MAX
 }
 
-/// Whether a connection failed before it was taken, and the next need not.
+/// Returns whether accepting failed because of that one connection, so that the next may succeed.
 fn is_theirs(error: &std::io::Error) -> bool {
     use std::io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset};
     matches!(error.kind(), ConnectionRefused | ConnectionAborted | ConnectionReset)
 }
 
-/// Goes on with a connection on a worker, until it is over or better off here.
+/// Serves a connection on a worker until it ends or should return to the main runtime.
 async fn on_a_lane(stream: TcpStream, short: &Short<'_>) -> Left {
     let Some(worker) = short.shared.workers.enter() else { return Left::Elsewhere(stream) };
     let Ok(stream) = stream.into_std() else { return Left::Over };
@@ -277,7 +280,7 @@ async fn on_a_lane(stream: TcpStream, short: &Short<'_>) -> Left {
     worker.run(serving).await.unwrap_or(Left::Over).with(TcpStream::from_std)
 }
 
-/// Answers what comes over one connection, for as long as it may stay.
+/// Serves one connection until it ends.
 async fn attend(mut stream: TcpStream, client: SocketAddr, shared: Arc<Shared>, entered: Entered) {
     let standing = &entered.standing;
     let short = Short { shared: &shared, client, standing, waker: Waker::from(Arc::clone(standing)) };
@@ -312,8 +315,8 @@ async fn attend(mut stream: TcpStream, client: SocketAddr, shared: Arc<Shared>, 
         if order == Order::BreakOff {
             return Poll::Ready(());
         }
-        // How a connection ends is no news: whatever was asked over it has been told on its own. What has come already is
-        // looked at before it may end.
+        // The result is ignored: each request has been recorded on its own. Bytes that have already arrived are processed
+        // before the connection may end.
         let over = served.as_mut().poll(context).map(drop);
         if over.is_ready() || order == Order::GoOn || finishing {
             return over;

@@ -1,4 +1,4 @@
-//! What the server needs of the hub that it serves.
+//! The interface between the server and the hub.
 
 use std::sync::Arc;
 
@@ -6,26 +6,26 @@ use toolhub_mcp::gateway::Gateway;
 
 use crate::metrics_text::MetricsText;
 
-/// How the hub stands.
+/// The health of the hub.
 #[derive(Debug, Clone, Default)]
 pub struct Health {
-    /// Whether it can take requests.
+    /// Whether it accepts requests.
     pub ready: bool,
-    /// What does not work, each in a few words.
+    /// Short descriptions of the parts that do not work.
     pub degraded: Vec<String>,
 }
 
-/// A hub that is served.
+/// A hub that can be served.
 pub trait HubService: Send + Sync {
-    /// The gateway of a profile; of the default one, where none is named.
+    /// Returns the gateway of a profile, or of the default profile.
     fn gateway(&self, profile: Option<&str>) -> Option<Arc<Gateway>>;
 
-    /// The names of its profiles, for whoever asked for another.
+    /// Returns the names of the profiles, for error messages.
     fn profiles(&self) -> Vec<String>;
 
-    /// How it stands.
+    /// Returns the current health.
     fn health(&self) -> Health;
 
-    /// Adds what it counts.
+    /// Adds the metrics of the hub.
     fn measure(&self, out: &mut MetricsText);
 }

@@ -1,5 +1,5 @@
-//! Load shedding: which connections are closed when there are too many of them, or no descriptors are left. The address
-//! that holds the most is the first to lose one, so that it cannot keep the others out.
+//! Load shedding: selects the connections that are closed when there are too many or descriptors run out. The address
+//! with the most idle connections loses some first, so that it cannot lock out the others.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -8,26 +8,26 @@ use std::time::Duration;
 
 use crate::connection::{ARRIVING, BETWEEN_REQUESTS, BREAK_OFF, Connections, FINISH, HEADING, Standing};
 
-/// A connection that was used this recently is closed only if no other can be.
+/// A connection that was active this recently is closed only if no other can be.
 const RECENTLY: Duration = Duration::from_millis(500);
-/// Of this many connections one is closed at a time.
+/// One in this many connections is closed at a time.
 const SHED_PART: usize = 16;
-/// An address with so many connections loses one though all of them are recent.
+/// An address with more connections than this loses some even if all were active recently.
 const MANY: usize = 8;
 
-/// What a new connection comes to.
+/// The decision on a new connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Admission {
     Admitted,
-    /// Its address has as many as it may have.
+    /// Its address has reached its maximum.
     Refused,
 }
 
-/// A connection that could be closed.
+/// A connection that may be closed.
 struct Candidate {
     standing: Arc<Standing>,
     phase: u64,
-    /// For how long it has done nothing else.
+    /// How long it has been in its phase.
     age: Duration,
 }
 
@@ -38,8 +38,8 @@ impl Candidate {
         idle.then(|| Self { standing: Arc::clone(standing), phase, age })
     }
 
-    /// Which one is closed first: one that never sent a whole request, then one whose request is not complete, then one
-    /// that waits for its next request; of these the one that has taken longest.
+    /// The order of closing: first connections that never sent a complete request, then those with an incomplete request,
+    /// then those that wait for their next request; among equals the oldest first.
     fn order(&self) -> (u8, std::cmp::Reverse<Duration>) {
         let rank = match self.phase {
             _ if self.standing.is_unproven() => 0,
@@ -56,8 +56,8 @@ impl Candidate {
 }
 
 impl Connections {
-    /// Whether another connection of an address is taken: `unproven` of one address may wait for their first request, and
-    /// there may be `all` connections. Others are closed for it as far as they must be.
+    /// Decides on a new connection of an address, of which at most `unproven` may wait for their first request; at most
+    /// `all` connections may be open in total. Closes others if necessary.
     pub(crate) fn admit(&self, address: IpAddr, (unproven, all): (usize, usize)) -> Admission {
         if self.unproven_of(address) >= unproven {
             let slowest = self
@@ -75,13 +75,13 @@ impl Connections {
         if self.len() < all || self.shed() > 0 {
             return Admission::Admitted;
         }
-        // All of them are being answered. Whoever has most of them does not get another.
+        // No connection is idle. An address with more than half of all connections does not get another.
         let open = self.open();
         let own = open.values().filter(|one| one.address == address).count();
         if own * 2 > open.len() { Admission::Refused } else { Admission::Admitted }
     }
 
-    /// Closes some connections of the address that has the most which are not being answered; how many.
+    /// Closes some connections of the address with the most idle ones. Returns how many.
     pub(crate) fn shed(&self) -> usize {
         let mut by_address: HashMap<IpAddr, Vec<Candidate>> = HashMap::new();
         for candidate in self.open().values().filter_map(Candidate::of) {
@@ -91,7 +91,7 @@ impl Connections {
         addresses.sort_by_key(|candidates| std::cmp::Reverse(candidates.len()));
         let old = |candidates: &Vec<Candidate>| candidates.iter().any(|one| one.age >= RECENTLY);
         let place = addresses.iter().position(old).filter(|place| {
-            // An address with few connections does not lose one for the recent ones of an address with many.
+            // An address with few connections does not lose one because those of an address with many are all recent.
             addresses[*place].len() * 2 > addresses[0].len() || addresses[0].len() <= MANY
         });
         let (place, recent) = match place {
@@ -101,7 +101,7 @@ impl Connections {
         };
         let mut candidates = addresses.swap_remove(place);
         let most = candidates.len().div_ceil(SHED_PART);
-        // Of recent ones the newest may be the one whose request is on its way.
+        // Among recent ones the oldest are closed first: the request of the newest may be in transit.
         match recent {
             true => candidates.sort_by_key(|one| std::cmp::Reverse(one.age)),
             false => candidates.sort_by_key(Candidate::order),
@@ -152,7 +152,7 @@ mod tests {
         let admit = |address: [u8; 4]| connections.admit(address.into(), (5, 1_000));
         assert_eq!(admit([127, 0, 0, 1]), Admission::Refused);
         assert_eq!(admit([127, 0, 0, 2]), Admission::Admitted);
-        // One that is answered does not count, and neither does one that is gone.
+        // Connections that are being served or have ended do not count.
         drop(many[0].standing.answering());
         assert_eq!(admit([127, 0, 0, 1]), Admission::Admitted);
         many.push(connections.enter([127, 0, 0, 1].into()));

@@ -1,4 +1,4 @@
-//! `/sse` and `/messages`: the old HTTP+SSE transport (2024-11-05), for clients that know no other.
+//! `/sse` and `/messages`: the HTTP+SSE transport of revision 2024-11-05, for clients that support no other.
 
 use std::collections::HashMap;
 use std::pin::Pin;
@@ -15,10 +15,10 @@ use toolhub_mcp::gateway::{Duplex, Gateway, Outbound, Permit, Principal, Resourc
 use crate::answers::later;
 use crate::mcp::{plain, stream as events};
 
-/// How often a silent stream shows that it is alive.
+/// Interval between comments on an idle stream, which keep it alive.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
-/// The clients that listen, by the name each was given.
+/// The connected clients, by session id.
 #[derive(Debug, Default)]
 pub(crate) struct OldClients(Mutex<HashMap<String, (Principal, Arc<Duplex>)>>);
 
@@ -27,7 +27,7 @@ impl OldClients {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Opens the stream on which a client hears everything.
+    /// Opens the event stream on which a client receives all messages.
     pub(crate) fn open(
         self: &Arc<Self>,
         gateway: &Arc<Gateway>,
@@ -55,7 +55,7 @@ impl OldClients {
         events(Box::pin(Heard { heard: Box::pin(heard), _leaving: leaving }), who)
     }
 
-    /// Takes a message of the client of that name.
+    /// Handles a message of the client with that session id.
     pub(crate) async fn take(&self, name: &str, who: &Principal, body: &[u8]) -> Response<Body> {
         let client = self.all().get(name).filter(|(owner, _)| owner == who).map(|(_, one)| Arc::clone(one));
         let Some(client) = client else { return plain(StatusCode::NOT_FOUND) };
@@ -65,7 +65,7 @@ impl OldClients {
     }
 }
 
-/// The next event; none once `over` is, and all that was said before it.
+/// Returns the next event, or `None` after `over` has resolved and all queued messages were sent.
 async fn next(
     messages: &mut mpsc::Receiver<Outbound>,
     over: &mut (impl Future<Output = ()> + Unpin),
@@ -74,7 +74,7 @@ async fn next(
         biased;
         message = tokio::time::timeout(KEEP_ALIVE, messages.recv()) => message,
         () = over => {
-            // What waits is still heard, and then there is no more.
+            // Queued messages are still sent.
             messages.close();
             Ok(messages.recv().await)
         }
@@ -86,7 +86,7 @@ async fn next(
     }
 }
 
-/// Forgets a client when its stream goes.
+/// Removes a client when its stream is dropped.
 struct Leaving {
     clients: Arc<OldClients>,
     name: String,

@@ -1,5 +1,5 @@
-//! The accounts of requests that come over one stream, as over stdin: each is kept from its line to the line that answers
-//! it.
+//! Access records of requests on a bidirectional stream such as stdio: each is kept from the request line to the response
+//! line.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,10 +12,10 @@ use toolhub_mcp::gateway::{Principal, RequestContext};
 use crate::envelope::Envelope;
 use crate::telemetry::Sampler;
 
-/// Requests that are kept account of at a time; a client that gives requests up leaves them open.
+/// Maximum number of open records. Requests that a client cancels get no response and stay open.
 const MOST: usize = 1_024;
 
-/// Keeps account of the requests of one client.
+/// Keeps the access records of one client.
 pub struct StreamAccount {
     events: Arc<dyn EventSink>,
     principal: Principal,
@@ -36,12 +36,12 @@ impl std::fmt::Debug for StreamAccount {
 }
 
 impl StreamAccount {
-    /// The accounts of that client; where nobody listens, none are kept.
+    /// Creates the records of that client. None are kept if the event sink is disabled.
     pub fn new(events: Arc<dyn EventSink>, principal: Principal, sampler: Option<Sampler>) -> Self {
         Self { events, principal, sampler, open: Mutex::default() }
     }
 
-    /// A line came in; who asks.
+    /// Opens the record of a request line. Returns the context of the request.
     pub fn hears(&self, line: &str) -> RequestContext {
         let mut asking = RequestContext { principal: self.principal.clone(), trace: None };
         if self.events.is_disabled() {
@@ -62,7 +62,7 @@ impl StreamAccount {
         asking
     }
 
-    /// A line goes out.
+    /// Closes the record of the request that a response line answers.
     pub fn says(&self, line: &str) {
         if self.events.is_disabled() {
             return;

@@ -1,5 +1,5 @@
-//! Sends spans to the collector, a group at a time. A collector that cannot be reached is told of once, and asked again
-//! ever more seldom; meanwhile spans are counted and let go.
+//! Sends spans to the collector in batches. If the collector is unreachable, that is reported once, and attempts are
+//! repeated with exponential backoff; meanwhile spans are counted as lost and dropped.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -16,17 +16,17 @@ use super::otlp::Resource;
 use super::span::Span;
 use crate::access_log::Trouble;
 
-/// Spans that are sent at a time.
+/// Maximum number of spans per batch.
 const TOGETHER: usize = 512;
-/// How long a group is gathered.
+/// How long a batch is filled.
 const GATHER: Duration = Duration::from_secs(1);
-/// How long sending may take.
+/// Timeout of an export request.
 const SENDING: Duration = Duration::from_secs(10);
-/// How long a collector is left alone after a failure, at first and at most.
+/// The backoff after a failure, initially and at most.
 const PAUSE: Duration = Duration::from_secs(2);
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 
-/// Sends spans.
+/// Sends spans to the collector.
 pub(super) struct Exporter {
     pub(super) url: Url,
     pub(super) headers: HeaderMap,
@@ -36,7 +36,7 @@ pub(super) struct Exporter {
 }
 
 impl Exporter {
-    /// Sends what comes, until `closing`; then what is left.
+    /// Sends spans until `closing` is cancelled, then those that are still queued.
     pub(super) async fn run(self, mut waiting: Receiver<Span>, closing: CancellationToken) {
         let client = match client(&self.url) {
             Ok(client) => client,
@@ -58,7 +58,7 @@ impl Exporter {
                         if !std::mem::replace(&mut failing, true) {
                             self.tell(&why);
                         }
-                        // Who cannot be reached is not asked for every span.
+                        // Backoff after a failure.
                         let _ = tokio::time::timeout(pause, closing.cancelled()).await;
                         pause = (pause * 2).min(LONGEST_PAUSE);
                     }
@@ -80,7 +80,7 @@ impl Exporter {
         }
     }
 
-    /// The path and what stands behind it may hold a key, so only the place is named.
+    /// Reports a failure. Only host and port are named, as path and query may contain a key.
     fn tell(&self, why: &str) {
         let place = self.url.host_str().unwrap_or_default();
         let port = self.url.port_or_known_default().unwrap_or_default();
@@ -93,7 +93,7 @@ impl Exporter {
     }
 }
 
-/// Fills a group; whether more can come.
+/// Fills a batch. Returns whether more spans may follow.
 async fn gather(waiting: &mut Receiver<Span>, group: &mut Vec<Span>, closing: &CancellationToken) -> bool {
     let gathering = async {
         if waiting.recv_many(group, TOGETHER).await == 0 {
@@ -125,7 +125,7 @@ async fn gather(waiting: &mut Receiver<Span>, group: &mut Vec<Span>, closing: &C
 }
 
 fn client(url: &Url) -> Result<reqwest::Client, String> {
-    // Fails only where somebody installed another provider before, which will do as well.
+    // Fails only if another provider is already installed, which works as well.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let here = match url.host() {
         Some(Host::Ipv4(address)) => address.is_loopback(),
@@ -134,12 +134,12 @@ fn client(url: &Url) -> Result<reqwest::Client, String> {
         None => false,
     };
     let builder = reqwest::Client::builder().user_agent(concat!("toolhub/", env!("CARGO_PKG_VERSION")));
-    // Nobody stands between this machine and itself.
+    // A collector on this machine is contacted without a proxy.
     let builder = if here { builder.no_proxy() } else { builder };
     builder.redirect(reqwest::redirect::Policy::none()).build().map_err(|error| root_cause(&error))
 }
 
-/// The innermost reason, and never the url.
+/// Returns the innermost cause, which does not contain the URL.
 fn root_cause(error: &dyn std::error::Error) -> String {
     let mut cause = error;
     while let Some(inner) = cause.source() {

@@ -1,5 +1,5 @@
-//! Traces for OpenTelemetry: spans are made of the event stream and sent to a collector, a group at a time. Whoever is
-//! served never waits for that, and where nobody collects, nothing is made.
+//! OpenTelemetry traces: derives spans from the event stream and sends them to a collector in batches. Requests never
+//! wait for that, and no spans are created if no collector is configured.
 
 mod export;
 mod otlp;
@@ -26,23 +26,23 @@ use self::export::Exporter;
 use self::otlp::Resource;
 use self::spans::Spans;
 
-/// Spans that may wait; what comes then is counted, and not sent.
+/// Maximum number of queued spans; further ones are counted as lost.
 const WAITING: usize = 4_096;
 
-/// Where spans go, and which.
+/// The options of tracing.
 #[derive(Debug, Clone)]
 pub struct TelemetryOptions {
-    /// Where the collector takes traces.
+    /// The traces endpoint of the collector.
     pub url: Url,
-    /// Headers that it wants, such as a key.
+    /// Additional headers, for example an API key.
     pub headers: HeaderMap,
-    /// What the hub is called there.
+    /// The `service.name`.
     pub service: String,
-    /// The share of traces that are recorded, where their beginning is here.
+    /// The fraction of new traces that is sampled.
     pub sampling: f64,
 }
 
-/// Makes spans and sends them.
+/// Creates and exports spans.
 #[derive(Debug)]
 pub struct Telemetry {
     spans: Arc<Spans>,
@@ -53,7 +53,7 @@ pub struct Telemetry {
 }
 
 impl Telemetry {
-    /// Begins to send; `trouble` hears once where the collector cannot be reached.
+    /// Starts the exporter. `trouble` is called once when the collector becomes unreachable.
     pub fn start(options: TelemetryOptions, trouble: Trouble) -> Self {
         let (queue, waiting) = mpsc::channel(WAITING);
         let (lost, closing, tasks) =
@@ -66,22 +66,22 @@ impl Telemetry {
         Self { spans, sampler: Sampler::new(sampling), lost, tasks, closing }
     }
 
-    /// Who makes spans of events.
+    /// Returns the event sink that derives spans from events.
     pub fn listener(&self) -> Arc<dyn EventSink> {
         Arc::clone(&self.spans) as _
     }
 
-    /// Which requests are part of which trace.
+    /// Returns the sampler, which assigns requests to traces.
     pub fn sampler(&self) -> Sampler {
         self.sampler
     }
 
-    /// Counts the spans that could not be sent.
+    /// Returns the counter of lost spans.
     pub fn lost(&self) -> &Arc<AtomicU64> {
         &self.lost
     }
 
-    /// Sends what waits, within that time.
+    /// Sends the queued spans, within `patience`.
     pub async fn close(&self, patience: Duration) {
         self.closing.cancel();
         self.tasks.close();

@@ -1,5 +1,4 @@
-//! Spans as the OpenTelemetry protocol has them in JSON (OTLP 1, `ExportTraceServiceRequest`): ids in hexadecimal digits,
-//! large numbers as text.
+//! Spans in the JSON encoding of OTLP 1 (`ExportTraceServiceRequest`): ids are hexadecimal, 64-bit integers are strings.
 
 use std::time::SystemTime;
 
@@ -7,14 +6,14 @@ use serde_json::{Value, json};
 
 use super::span::{Fact, Span};
 
-/// Who sends.
+/// The resource that the spans belong to.
 #[derive(Debug)]
 pub(super) struct Resource {
     pub(super) service: String,
 }
 
 impl Resource {
-    /// These spans as one message.
+    /// Serializes spans as one export request.
     pub(super) fn message(&self, spans: &[Span]) -> String {
         let version = env!("CARGO_PKG_VERSION");
         let own = [("service.name", self.service.as_str()), ("service.version", version)];

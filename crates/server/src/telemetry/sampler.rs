@@ -1,32 +1,32 @@
-//! Which trace a request is part of, and whether it is recorded: a client's own trace is joined and its choice kept; where
-//! there is none, a share of the new ones is recorded.
+//! Assigns requests to traces and decides on sampling. If the client sends a trace context, the request joins that trace
+//! with its sampling decision; otherwise a fraction of the new traces is sampled.
 
 use toolhub_core::trace::TraceContext;
 
-/// Gives requests their places in traces.
+/// Assigns requests to traces.
 #[derive(Debug, Clone, Copy)]
 pub struct Sampler {
-    /// Numbers below this are recorded.
+    /// Traces are sampled if the lower 64 bits of their id are below this.
     bound: u128,
 }
 
 impl Sampler {
-    /// Records that share of the traces that begin here.
+    /// Samples that fraction of the traces that start here.
     pub fn new(share: f64) -> Self {
         let share = if share.is_nan() { 0.0 } else { share.clamp(0.0, 1.0) };
-        // All of them, exactly, where the share is one.
+        // A fraction of one includes every trace id.
         let bound = if share >= 1.0 { 1 << 64 } else { (share * 18_446_744_073_709_551_616.0) as u128 };
         Self { bound }
     }
 
-    /// The place of a request whose client says that it stands there.
+    /// Returns the trace context of a request whose client sent `parent`.
     pub fn join(&self, parent: Option<&TraceContext>) -> TraceContext {
         if let Some(parent) = parent {
             return parent.with_span(number());
         }
         loop {
             let trace = fastrand::u128(1..);
-            // The lower half is what others decide by as well, so that they come to the same.
+            // Other samplers also decide by the lower half of the trace id, so that the decisions agree.
             let sampled = trace & u128::from(u64::MAX) < self.bound;
             if let Some(context) = TraceContext::new(trace, number(), sampled) {
                 return context;
@@ -35,7 +35,7 @@ impl Sampler {
     }
 }
 
-/// A number for a span.
+/// Returns a random span id.
 pub(super) fn number() -> u64 {
     fastrand::u64(1..)
 }
@@ -53,7 +53,7 @@ mod tests {
         assert_eq!(recorded(0.0), 0);
         assert_eq!(recorded(1.0), 10_000);
         assert_eq!(recorded(f64::NAN), 0);
-        // Twenty standard deviations either way.
+        // Twenty standard deviations in either direction.
         assert!((1_000..4_000).contains(&recorded(0.25)), "{}", recorded(0.25));
     }
 

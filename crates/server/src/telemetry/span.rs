@@ -1,11 +1,11 @@
-//! A span: one piece of work within a trace, with its beginning and its end.
+//! A span: one unit of work within a trace.
 
 use std::sync::Arc;
 use std::time::SystemTime;
 
 use toolhub_core::trace::TraceContext;
 
-/// What a span is to the one it belongs to; the numbers are OpenTelemetry's.
+/// The span kind, with the numbers of OpenTelemetry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     Internal = 1,
@@ -13,7 +13,7 @@ pub(super) enum Kind {
     Client = 3,
 }
 
-/// What is said of a span.
+/// The value of an attribute.
 #[derive(Debug, Clone)]
 pub(super) enum Fact {
     Text(String),
@@ -22,7 +22,7 @@ pub(super) enum Fact {
     Flag(bool),
 }
 
-/// One piece of work.
+/// A span.
 #[derive(Debug, Clone)]
 pub(super) struct Span {
     pub(super) trace: u128,
@@ -34,12 +34,12 @@ pub(super) struct Span {
     pub(super) began: SystemTime,
     pub(super) ended: SystemTime,
     pub(super) facts: Vec<(&'static str, Fact)>,
-    /// Why it failed, if it did.
+    /// The error message, if the work failed.
     pub(super) error: Option<String>,
 }
 
 impl Span {
-    /// A span at that place, which begins then and has not ended yet.
+    /// Creates a span that starts at `began` and has not ended.
     pub(super) fn at(place: &TraceContext, parent: Option<u64>, began: SystemTime) -> Self {
         Self {
             trace: place.trace(),

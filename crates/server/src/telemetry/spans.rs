@@ -1,5 +1,5 @@
-//! Makes spans of events: one for each request of a client, one for each call that it makes, and one for each attempt of
-//! a call. Events are heard as they come, in whatever order calls run side by side.
+//! Derives spans from events: one per client request, one per tool call of it, and one per attempt of a call. The events
+//! of concurrent calls may be interleaved.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -13,16 +13,16 @@ use toolhub_core::{AccessRecord, CallId, Event, EventKind, EventSink, RequestWay
 use super::sampler::number;
 use super::span::{Kind, Span};
 
-/// Calls that are followed at a time.
+/// Maximum number of calls tracked at a time.
 const MOST: usize = 10_000;
-/// Requests whose failed calls are remembered until they are answered.
+/// Maximum number of requests whose failed calls are remembered until the response.
 const FAILED: usize = 1_024;
-/// The most that is said of a failure.
+/// Maximum length of an error message in characters.
 const LONGEST: usize = 300;
 
-/// A call under way.
+/// A call in progress.
 struct Open {
-    /// Its own place.
+    /// The trace context of the call.
     place: TraceContext,
     span: Span,
     attempts: Vec<(Source, Span)>,
@@ -32,11 +32,11 @@ struct Open {
 #[derive(Default)]
 struct State {
     calls: HashMap<CallId, Open>,
-    /// Spans of requests of which a call failed, and why; the newest last.
+    /// The span ids of requests with a failed call, and the errors; the newest last.
     failed: VecDeque<(u64, String)>,
 }
 
-/// Makes spans.
+/// Derives spans from events.
 pub(super) struct Spans {
     queue: Sender<Span>,
     lost: Arc<AtomicU64>,
@@ -55,7 +55,7 @@ impl Spans {
     }
 
     fn put(&self, mut span: Span, ended: SystemTime) {
-        // A clock that was set back does not make work end before it began.
+        // If the clock is set back, a span still does not end before it started.
         span.ended = ended.max(span.began);
         if self.queue.try_send(span).is_err() {
             self.lost.fetch_add(1, Ordering::Relaxed);
@@ -107,7 +107,7 @@ impl Spans {
         self.put(span, at);
     }
 
-    /// A call ends; what it tried and has not ended ends with it.
+    /// Ends a call, and with it its unfinished attempts.
     fn over(&self, state: &mut State, (call, at): (&CallId, SystemTime), end: End) {
         let Some(Open { mut span, attempts, failure, .. }) = state.calls.remove(call) else { return };
         for (_, mut attempt) in attempts {
@@ -165,7 +165,7 @@ impl Spans {
                 span.says("toolhub.source", source.to_string());
                 open.attempts.push((source, span));
             }
-            // The server was told this number, so that what it does is part of this attempt.
+            // The server received this span id, so that its spans become children of this attempt.
             EventKind::Traced { source: Some(source), trace } => {
                 if let Some((_, span)) = open.attempts.iter_mut().rfind(|(other, _)| *other == source) {
                     span.number = trace.span();
@@ -205,13 +205,13 @@ impl EventSink for Spans {
     }
 }
 
-/// The attempt of a source that began last.
+/// Removes the latest attempt of a source.
 fn taken(attempts: &mut Vec<(Source, Span)>, source: &Source) -> Option<Span> {
     let place = attempts.iter().rposition(|(other, _)| other == source)?;
     Some(attempts.remove(place).1)
 }
 
-/// The first line of a failure, within limits.
+/// Returns the first line of an error, truncated.
 fn short(text: &str) -> String {
     text.lines().next().unwrap_or_default().chars().take(LONGEST).collect()
 }

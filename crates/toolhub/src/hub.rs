@@ -1,5 +1,4 @@
-//! The hub: every tool in one place. Calls are routed by the engine; which servers must be listed first is
-//! `discovery`'s to say.
+//! The hub: all tools of all sources. The engine routes calls; `discovery` decides which servers must be listed first.
 
 use std::collections::HashMap;
 use std::sync::atomic::AtomicU64;
@@ -33,13 +32,13 @@ use crate::server_set::ServerSet;
 use crate::settings::{Places, ServerExtras, Settings};
 use crate::skills::ServerSkills;
 
-/// How long servers may take to go when the hub is shut down.
+/// How long a server may take to stop when the hub is shut down.
 pub(crate) const SHUTDOWN: Duration = Duration::from_secs(5);
 
-/// What a call has at least once its servers are listed.
+/// The minimum timeout of a call after its servers have been listed.
 const MIN_TIMEOUT: Duration = Duration::from_millis(1);
 
-/// Every tool in one place.
+/// All tools of all sources. See the [crate documentation](crate).
 pub struct Hub {
     pub(crate) engine: Arc<Engine>,
     pub(crate) finder: Arc<Finder>,
@@ -48,27 +47,28 @@ pub struct Hub {
     pub(crate) server_skills: Arc<ServerSkills>,
     pub(crate) models: Arc<Models>,
     pub(crate) servers: Arc<ServerSet>,
-    /// What a server needs of the hub, for those that the configuration adds later.
+    /// The dependencies of servers, for servers that a reloaded configuration adds.
     pub(crate) context: ServerContext,
-    /// `[[servers]]` of the settings that the servers were made by.
+    /// `[[servers]]` of the settings that the servers were created from.
     pub(crate) server_settings: Mutex<Vec<ServerExtras>>,
     pub(crate) lists: Mutex<HashMap<ServerId, CachedList>>,
-    /// How often servers had turned when nothing was new of them; never so often where that has to be looked at.
+    /// The state-change count of all servers at the last check that found no new failures; `u64::MAX` forces the next check.
     pub(crate) no_news: AtomicU64,
-    /// Counts how often a list was kept, for those who must look again then.
+    /// Counts changes of the stored lists; receivers rebuild what they derive from them.
     pub(crate) lists_kept: watch::Sender<u64>,
-    /// How many more programs may be started for listings.
+    /// Limits how many processes are started concurrently for listings.
     pub(crate) starts: Semaphore,
     pub(crate) progress: ProgressCell,
     pub(crate) store: Option<Arc<dyn HubStore>>,
-    /// Whether how tools have fared was read from the store; done when an order first depends on it.
+    /// Set once the statistics of tools have been read from the store, which happens before the first routing decision that uses
+    /// them.
     pub(crate) recalled: OnceCell<()>,
     pub(crate) approved: Mutex<Approved>,
     pub(crate) events: Arc<dyn EventSink>,
     pub(crate) settings: Settings,
-    /// Whether capabilities are declared to servers: there is a handler for their requests.
+    /// Whether capabilities are declared to servers. Requires a handler for their requests.
     pub(crate) declares: bool,
-    /// When it was built.
+    /// When the hub was built.
     pub(crate) since: SystemTime,
     pub(crate) places: Places,
     pub(crate) notes: Vec<Text>,
@@ -84,45 +84,45 @@ impl std::fmt::Debug for Hub {
     }
 }
 
-/// A server as it stands.
+/// A snapshot of a server.
 #[derive(Debug, Clone)]
 pub struct ServerView {
     /// Its configuration.
     pub spec: ServerSpec,
-    /// Its connection.
+    /// The state of its connection.
     pub state: ServerState,
-    /// What is known of its tools.
+    /// Its list of tools, if it is cached.
     pub list: Option<CachedList>,
-    /// How often it was started again.
+    /// How often it was restarted.
     pub restarts: u32,
-    /// The last lines that its program wrote to its standard error, while it runs or before it failed.
+    /// The last lines of its standard error, while it runs or before it failed.
     pub stderr: Vec<String>,
 }
 
 impl Hub {
-    /// Starts to build a hub.
+    /// Returns a builder with default options.
     pub fn builder() -> HubBuilder {
         HubBuilder::default()
     }
 
     /// Runs a call. Dropping the future cancels it.
-    // Boxed here, as other large futures of this crate are: the code of an async function is generated anew in each crate that
-    // awaits it, all it awaits included, and that of a boxed future once, where the box is made.
+    // Boxed, like other large futures of this crate: the code of an async function is generated again in every crate that awaits
+    // it, including everything it awaits; that of a boxed future is generated once, where it is boxed.
     pub fn call(&self, call: ToolCall) -> BoxFuture<'_, Outcome> {
         Box::pin(async move { self.run_call(&call).await })
     }
 
-    /// The same for whoever keeps the call.
+    /// Like [`Self::call`], by reference.
     pub(crate) async fn run_call(&self, call: &ToolCall) -> Outcome {
         let started = Instant::now();
         let listed_for = self.scoped(wanted(call));
         self.ask_for(listed_for.source);
-        // What is seldom needed stands in boxes of its own, so that what always is stays small.
+        // Rarely needed futures are boxed, which keeps the future of the common path small.
         let lists_suffice = self.all_known() || !self.may_be_on_server(listed_for.source);
         if !lists_suffice {
             Box::pin(self.prepare(listed_for, call.timeout)).await;
         }
-        // The lists may be old: what is unknown today may have come since.
+        // Cached lists may be outdated: the tool may have been added since.
         let one_has_it = self.one_has_it(call);
         if !one_has_it && !self.knows(listed_for) && self.may_be_on_server(listed_for.source) {
             Box::pin(self.relist_stale(listed_for.source, call.timeout)).await;
@@ -130,7 +130,7 @@ impl Hub {
         if !one_has_it && self.may_choose((call.by, call.tool.as_str())) {
             Box::pin(self.recall((call.by, call.tool.as_str()))).await;
         }
-        // The deadline includes the time for listing servers.
+        // The timeout includes the time for listing servers.
         let listed = started.elapsed();
         let shortened = call.timeout.filter(|_| !lists_suffice).map(|timeout| ToolCall {
             timeout: Some(timeout.saturating_sub(listed).max(MIN_TIMEOUT)),
@@ -144,7 +144,7 @@ impl Hub {
         if self.has_news() {
             Box::pin(self.keep_failures()).await;
         }
-        // The owner may have approved it since, in another program.
+        // The owner may have approved the tool since, in another process.
         if matches!(outcome.result, Err(ToolError::Quarantined { .. }))
             && (Box::pin(self.reload_approvals()).await | Box::pin(self.reload_skills()).await)
         {
@@ -160,13 +160,13 @@ impl Hub {
         outcome
     }
 
-    /// Whether it goes by a name that exactly one tool has, wherever that is: then all is known that it takes to route
-    /// it, and one look is enough to tell.
+    /// Whether the call is by name and exactly one tool has that name: then routing needs no further information. This is the
+    /// fast path.
     fn one_has_it(&self, call: &ToolCall) -> bool {
         if call.by != CallBy::Name || call.source.is_some() {
             return false;
         }
-        // A gateway has looked it up already.
+        // The gateway has resolved the name already.
         if call.among.as_ref().is_some_and(|sources| sources.len() == 1) {
             return true;
         }
@@ -175,7 +175,7 @@ impl Hub {
         named.next().is_some() && named.next().is_none()
     }
 
-    /// Whether any tool has that name, or is good for that; at the one server that may be asked, where there is one.
+    /// Whether the catalog has a tool with that name or capability; at the given server, if the request names one.
     fn knows(&self, request: Request<'_>) -> bool {
         let catalog = self.catalog();
         let only = request.source.filter(|id| self.servers.contains(id));
@@ -186,8 +186,7 @@ impl Hub {
         }
     }
 
-    /// The request as the servers see it that may have to be listed for it: `server__tool` is a tool of that server, and no
-    /// other server is asked.
+    /// The request for listing servers: `server__tool` restricts it to that server, so that no other server is listed.
     fn scoped<'r>(&self, request: Request<'r>) -> Request<'r> {
         let unscoped = request.by == CallBy::Name && request.source.is_none() && request.among.is_none();
         match request.tool.split_once("__").filter(|_| unscoped) {
@@ -200,7 +199,7 @@ impl Hub {
         }
     }
 
-    /// Whether a call with that source can reach a server at all: not one for skills, and not one whose source is unknown.
+    /// Whether a call with that source can reach a server: not if the source is `skill` or unknown.
     fn may_be_on_server(&self, source: Option<&str>) -> bool {
         source.is_none_or(|source| {
             let filter = self.engine.policy().source_filter(Some(source));
@@ -208,17 +207,17 @@ impl Hub {
         })
     }
 
-    /// The best tools for a request in words, among those that are known.
+    /// The best tools of the catalog for a query in natural language.
     pub async fn search(&self, request: &str, limit: usize) -> Search {
         self.finder.search(request, limit).await
     }
 
-    /// Decides who would serve a call, and runs nothing.
+    /// Routes a call without running it.
     pub async fn explain(&self, request: Request<'_>) -> Result<Route, ToolError> {
         self.explain_within(request, None).await
     }
 
-    /// The same, with this much time for servers that were never met.
+    /// Like [`Self::explain`], with a time limit for servers that were never listed.
     pub fn explain_within<'a>(
         &'a self,
         request: Request<'a>,
@@ -234,12 +233,12 @@ impl Hub {
         })
     }
 
-    /// An unknown tool may be a tool of a server that could not be listed: that is said. Where only that server
-    /// was asked, that it could not be reached is the whole story.
+    /// Adds the servers that could not be listed to an error for an unknown tool. If the call was restricted to one such server,
+    /// its failure becomes the error.
     fn name_unlisted(&self, error: ToolError) -> ToolError {
         let unknown = match error {
             ToolError::UnknownTool(unknown) => unknown,
-            // A disabled server is no source, and its name is no mistake.
+            // A disabled server is not a source, but its name is valid.
             ToolError::UnknownSource { name, .. } if self.servers.contains(&name) => {
                 return ToolError::NotStarted {
                     why: Text::new(
@@ -276,7 +275,7 @@ impl Hub {
         ToolError::UnknownTool(Box::new(UnknownTool { unlisted, ..*unknown }))
     }
 
-    /// The disabled server that has the tool, as far as its kept list tells; none where the tool exists elsewhere.
+    /// The disabled server whose cached list has the tool; `None` if the tool exists elsewhere.
     fn disabled_owner(&self, unknown: &UnknownTool) -> Option<ServerId> {
         let lists = self.lists();
         let has = |id: &ServerId| {
@@ -294,19 +293,19 @@ impl Hub {
         }
     }
 
-    /// The catalog as it is now.
+    /// The current catalog.
     pub fn catalog(&self) -> Arc<Catalog> {
         self.engine.catalog()
     }
 
-    /// Adds a native tool while the hub runs; one of the same name is replaced.
+    /// Adds a native tool at run time, and replaces one of the same name.
     pub fn add_tool(&self, tool: impl NativeTool) {
         self.native.add(Arc::new(tool));
         self.engine.set_tools(&Source::Native, &self.native.tools());
         self.lists_kept.send_modify(|count| *count += 1);
     }
 
-    /// Removes a native tool; whether there was one.
+    /// Removes a native tool. Returns whether it existed.
     pub fn remove_tool(&self, name: &str) -> bool {
         let removed = self.native.remove(name);
         self.engine.set_tools(&Source::Native, &self.native.tools());
@@ -314,7 +313,7 @@ impl Hub {
         removed
     }
 
-    /// Every definition that is known of a server's tool, newest first.
+    /// All recorded definitions of a server's tool, newest first.
     pub async fn history_of(&self, server: &ServerId, tool: &str) -> Result<Vec<ToolVersion>, StoreError> {
         match &self.store {
             Some(store) => store.history(server, tool).await,
@@ -322,7 +321,7 @@ impl Hub {
         }
     }
 
-    /// Every configured server as it stands, in the order of the config.
+    /// All configured servers, in configuration order.
     pub fn servers(&self) -> Vec<ServerView> {
         let lists = self.lists();
         let view = |server: &Arc<Server>| ServerView {
@@ -335,42 +334,41 @@ impl Hub {
         self.servers.load().iter().map(view).collect()
     }
 
-    /// Counts how often anything new became known of a server.
+    /// A counter that changes with every change of a server's list or tools.
     pub fn news_of_servers(&self) -> watch::Receiver<u64> {
         self.lists_kept.subscribe()
     }
 
-    /// The settings.
     pub fn settings(&self) -> &Settings {
         &self.settings
     }
 
-    /// Where the files are.
+    /// The locations of the files.
     pub fn places(&self) -> &Places {
         &self.places
     }
 
-    /// What was odd about the config or the store, but no reason to stop.
+    /// Warnings about the configuration or the store.
     pub fn notes(&self) -> &[Text] {
         &self.notes
     }
 
-    /// Why nothing can be kept, where that is so; also among the notes.
+    /// Why the store is unavailable, if it is; also among the notes.
     pub fn store_problem(&self) -> Option<&Text> {
         self.store_problem.as_ref()
     }
 
-    /// Whether what is learned can be kept.
+    /// Whether a store is available.
     pub fn has_store(&self) -> bool {
         self.store.is_some()
     }
 
-    /// How many calls of this run are in the statistics alone, because the store failed or stores a sample.
+    /// How many calls of this run are only in the statistics, because the store failed or keeps a sample.
     pub fn lost_details(&self) -> u64 {
         self.store.as_ref().map(|store| store.lost_details()).unwrap_or_default()
     }
 
-    /// Ends every connection, so that no child is left, and waits until what is to be kept is written.
+    /// Closes every connection, so that no child process is left, and waits until pending writes to the store are done.
     pub fn shutdown(&self) -> BoxFuture<'_, ()> {
         Box::pin(async move {
             self.keep_failures().await;
@@ -379,15 +377,15 @@ impl Hub {
         })
     }
 
-    /// Ends the hub for good, after [`Hub::shutdown`]: the native tools that refer to it are dropped, so that dropping the
-    /// hub closes its store.
+    /// Drops the native tools after [`Hub::shutdown`]. They hold references to the hub, so that its store is closed only
+    /// afterwards.
     pub fn retire(&self) {
         for tool in self.native.tools() {
             self.native.remove(tool.name().as_str());
         }
     }
 
-    /// Tasks that still run for connections; none after [`Hub::shutdown`].
+    /// Tasks of connections that are still running; 0 after [`Hub::shutdown`].
     pub fn tasks_left(&self) -> usize {
         self.servers.load().iter().map(|server| server.tasks_left()).sum()
     }
@@ -400,7 +398,7 @@ impl Hub {
         self.server_settings.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Puts everything that is known into the catalog.
+    /// Updates the catalog from all sources.
     pub(crate) fn refresh_catalog(&self) {
         self.engine.set_tools(&Source::Native, &self.native.tools());
         self.engine.set_tools(&Source::Skill, &self.skills.tools());
@@ -409,7 +407,7 @@ impl Hub {
         }
     }
 
-    /// Puts one server's tools, as they were last listed, into the catalog.
+    /// Updates the catalog from the cached list of one server.
     pub(crate) fn refresh_server(&self, server: &Server) {
         if !self.servers.is_current(server) {
             return;
@@ -426,7 +424,7 @@ impl Hub {
         self.engine.set_tools(&source, &tools);
     }
 
-    /// Tells the owner where a server's tool gets another name, since the one it was given is not the server's to take.
+    /// Emits a note if a tool of a server is renamed because its name is reserved.
     fn note_reserved(&self, server: &ServerId, tool: &Tool) {
         let name = tool.name().as_str();
         if self.engine.reserved().reserves(&tool.source, name) {
@@ -450,7 +448,7 @@ impl ToolCaller for Hub {
     }
 }
 
-/// What a call asks of the router.
+/// The routing request of a call.
 fn wanted(call: &ToolCall) -> Request<'_> {
     let (by, source, arguments) = (call.by, call.source.as_deref(), Some(&call.arguments));
     let among = call.among.as_deref();

@@ -370,7 +370,8 @@ fn is_portable_name(name: &str) -> bool {
     (1..=MAX_NAME).contains(&name.len()) && name.chars().all(accepted)
 }
 
-/// The tools that a profile admits, grouped by name. Groups are in routing order, and so are groups by their first tool.
+/// The tools that a profile admits, grouped by name. The tools of a group are in routing order; groups are ordered by their first
+/// tool.
 fn groups<'a>(
     catalog: &'a Catalog,
     policy: &Policy,

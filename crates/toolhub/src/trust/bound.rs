@@ -1,4 +1,4 @@
-//! What the consent to a project's server is bound to, checked again before each start.
+//! The state that consent to a project's server is bound to. It is checked again before each start.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -12,22 +12,22 @@ use super::launch::HubService;
 use super::record::TrustList;
 use super::scan::Spot;
 
-/// Whether two entries start the same.
+/// Whether two entries start the same process.
 pub(super) fn same(one: &StdioSpec, other: &StdioSpec) -> bool {
     (&one.command, &one.args, &one.env, &one.cwd) == (&other.command, &other.args, &other.env, &other.cwd)
 }
 
-/// What a consent is bound to.
+/// The state that a consent is bound to.
 pub(super) struct Bound {
     pub(super) digest: String,
-    /// The files that must be what they were when a program is started.
+    /// The files that must be unchanged when the process is started.
     pub(super) launch: Option<Launch>,
 }
 
 /// A program and the files that it is started from.
 pub(super) struct Launch {
     pub(super) spot: Spot,
-    /// The data folder, which has the list of trusted folders.
+    /// The data folder, which contains the list of trusted folders.
     pub(super) data: PathBuf,
     pub(super) spec: StdioSpec,
     pub(super) files: BTreeMap<PathBuf, FileState>,
@@ -45,7 +45,7 @@ impl Binding for Bound {
         if now == launch.files {
             return Ok(());
         }
-        // Whoever runs for long sees that the owner trusted the change meanwhile.
+        // In a long-running process the owner may have trusted the change meanwhile.
         let list = TrustList::read(&launch.data);
         if list.launch_files(&launch.spot, &launch.spec).is_some_and(|files| files == now) {
             return Ok(());

@@ -1,5 +1,4 @@
-//! What changed in a folder since it was trusted, by the name of each file. Trust is decided by the digest of the whole;
-//! this is for people alone.
+//! The files of a folder that changed since it was trusted. Informational: trust is decided by the digest of the whole folder.
 
 use std::collections::BTreeMap;
 
@@ -8,26 +7,26 @@ use sha2::{Digest as _, Sha256};
 use super::record::TrustRecord;
 use super::scan::{Scan, hexadecimal};
 
-/// Bytes of a file's digest that are kept.
+/// Bytes of a file's digest that are stored.
 const SHORT: usize = 8;
 
-/// One file that is not as it was.
+/// A changed file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Change {
-    /// The file, from the folder.
+    /// The path relative to the folder.
     pub file: String,
-    /// What became of it.
+    /// How it changed.
     pub kind: ChangeKind,
 }
 
-/// What became of a file.
+/// How a file changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ChangeKind {
-    /// It was not there.
+    /// It did not exist before.
     Added,
     /// Its bytes, owner, mode or link target differ.
     Modified,
-    /// It is not there any more, or is not named any more.
+    /// It no longer exists, or no entry names it any more.
     Removed,
 }
 
@@ -42,7 +41,7 @@ impl ChangeKind {
     }
 }
 
-/// A short digest of each file, by its path from the folder.
+/// A short digest of each file, by its path relative to the folder.
 pub(super) fn files_of(scan: &Scan) -> BTreeMap<String, String> {
     let mut files: BTreeMap<String, Sha256> = BTreeMap::new();
     for ((part, path), state) in &scan.parts {
@@ -57,7 +56,7 @@ pub(super) fn files_of(scan: &Scan) -> BTreeMap<String, String> {
     files.into_iter().map(|(name, all)| (name, short(all))).collect()
 }
 
-/// The files that are not as they were when the folder was trusted.
+/// The files that changed since the folder was trusted.
 pub(super) fn since(record: &TrustRecord, scan: &Scan) -> Vec<Change> {
     let (before, now) = (&record.files, files_of(scan));
     let change = |file: &String, kind| Change { file: file.clone(), kind };

@@ -1,4 +1,4 @@
-//! Reads the files of a workspace: each is opened once, bounded in size, and only if it is a regular file.
+//! Reads the files of a workspace. Each file is opened once, its size is limited, and only regular files are read.
 
 use std::fs::{File, Metadata};
 use std::io::{ErrorKind, Read as _};
@@ -7,12 +7,12 @@ use std::path::{Path, PathBuf};
 use sha2::{Digest as _, Sha256};
 use toolhub_core::lang::Text;
 
-/// The largest config file that is read.
+/// The maximum size of a config file.
 pub(super) const MAX_CONFIG_BYTES: u64 = 4 << 20;
-/// The largest file that is hashed.
+/// The maximum size of a file that is hashed.
 pub(super) const MAX_FILE_BYTES: u64 = 512 << 20;
 
-/// What a file was when it was read: everything that trust is bound to.
+/// The state of a file when it was read: everything that trust is bound to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct FileState {
     /// SHA-256 of its bytes.
@@ -22,7 +22,7 @@ pub(crate) struct FileState {
     pub(crate) owner: Option<u32>,
     /// Whether users other than the owner can write to it.
     pub(crate) shared: bool,
-    /// Where it really is, if a symbolic link leads there.
+    /// The canonical path, if the file is reached through a symbolic link.
     pub(crate) target: Option<PathBuf>,
 }
 
@@ -59,14 +59,14 @@ pub(super) fn hash(file: &Path) -> Result<Option<FileState>, Text> {
     }
 }
 
-/// The state of a symbolic link to a folder: where it leads.
+/// The state of a symbolic link to a folder: its target.
 pub(super) fn link(file: &Path) -> FileState {
     let target = std::fs::read_link(file).unwrap_or_default();
     let sha256 = Sha256::digest(target.as_os_str().as_encoded_bytes()).into();
     FileState { sha256, executable: false, owner: None, shared: false, target: file.canonicalize().ok() }
 }
 
-/// Opens a regular file without waiting: a pipe in its place would block for ever.
+/// Opens a regular file with `O_NONBLOCK`: opening a FIFO would block forever.
 fn open(file: &Path) -> Result<Option<(File, Metadata)>, Text> {
     let mut options = File::options();
     options.read(true);
@@ -103,7 +103,7 @@ fn state(file: &Path, found: &Metadata, sha256: [u8; 32]) -> FileState {
     FileState { sha256, executable, owner: owner_of(found), shared, target }
 }
 
-/// Whether a user may execute a file.
+/// Whether any user may execute a file.
 pub(super) fn is_executable(about: &Metadata) -> bool {
     #[cfg(unix)]
     {
@@ -131,7 +131,7 @@ pub(super) fn is_open_to_all(folder: &Path) -> bool {
     }
 }
 
-/// Whether a file, or the link in its place, belongs to another user than the current one and root.
+/// Whether a file or symbolic link belongs to a user other than the current user and root.
 pub(super) fn is_foreign(file: &Path) -> bool {
     let owner = file.symlink_metadata().ok().and_then(|about| owner_of(&about));
     owner.is_some_and(|owner| owner != 0 && Some(owner) != current_user())
@@ -151,7 +151,7 @@ pub(super) fn owner_of(found: &Metadata) -> Option<u32> {
     }
 }
 
-/// The user id that this program runs as.
+/// The effective user id of this process.
 pub(super) fn current_user() -> Option<u32> {
     #[cfg(unix)]
     {

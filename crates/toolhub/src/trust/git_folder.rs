@@ -1,11 +1,11 @@
-//! Whether a `.git` folder can make `git` run something. Archives bring such folders ready-made, and programs of the owner
-//! run `git status` in the folder they start in. Only configuration of a short list of keys is harmless.
+//! Checks whether a `.git` folder can make `git` run a program. Archives can contain such folders, and programs of the owner run
+//! `git status` in the folder they are started in. Only configuration with keys of a short list is harmless.
 
 use std::path::Path;
 
 use super::files;
 
-/// Keys of `core` that start nothing.
+/// Keys of `core` that start no program.
 const CORE_KEYS: [&str; 7] = [
     "repositoryformatversion",
     "filemode",
@@ -17,13 +17,13 @@ const CORE_KEYS: [&str; 7] = [
 ];
 /// Files and folders that make `git` read the configuration of another folder.
 const LEADS_ELSEWHERE: [&str; 2] = ["commondir", "modules"];
-/// The mode of a nested repository in an index: `git status` runs `git` in it, by its own configuration.
+/// The mode of a nested repository in an index: `git status` runs `git` in it, with its own configuration.
 const NESTED_REPOSITORY: [u8; 4] = 0o160_000_u32.to_be_bytes();
-/// The largest index that is looked at.
+/// The maximum size of an index that is checked.
 const MAX_INDEX_BYTES: u64 = 64 << 20;
 
-/// Whether `git` starts no program because of this folder. A link or a file in its place leads elsewhere, and is not
-/// harmless.
+/// Whether `git` starts no program because of this folder. A symbolic link or a file in its place refers to another folder, and
+/// is not harmless.
 pub(super) fn is_harmless(folder: &Path) -> bool {
     folder.symlink_metadata().is_ok_and(|about| about.is_dir())
         && LEADS_ELSEWHERE.iter().all(|name| !exists(&folder.join(name)))
@@ -42,8 +42,8 @@ fn has_plain_config(file: &Path) -> bool {
     text.is_some_and(|(bytes, _)| std::str::from_utf8(&bytes).is_ok_and(is_plain))
 }
 
-/// Whether every line of a configuration is understood and on the list. What could be read in two ways (quotes,
-/// continued lines, a key behind a section) is not.
+/// Whether every line of a configuration is understood and on the list. Ambiguous syntax (quotes, continued lines, a key behind a
+/// section) is not.
 fn is_plain(text: &str) -> bool {
     let mut section: Option<(String, Option<&str>)> = None;
     text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with(['#', ';'])).all(|line| {
@@ -66,7 +66,7 @@ fn is_plain(text: &str) -> bool {
     })
 }
 
-/// The name of a section in lower case, and what stands in quotes behind it.
+/// The name of a section in lower case, and its quoted subsection.
 fn section_of(inside: &str) -> Option<(String, Option<&str>)> {
     let is_word = |text: &str| !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric());
     let (name, inner) = match inside.split_once(' ') {
@@ -77,7 +77,7 @@ fn section_of(inside: &str) -> Option<(String, Option<&str>)> {
     (is_word(name) && inner_is_plain).then(|| (name.to_lowercase(), inner))
 }
 
-/// Whether an address is an option, or is handled by a program, as `ext::sh -c …` is.
+/// Whether a URL is parsed as an option, or is handled by a remote helper, such as `ext::sh -c …`.
 fn starts_program(value: &str) -> bool {
     let helper = value.split_once("::").map(|(helper, _)| helper);
     value.starts_with('-')
@@ -92,7 +92,7 @@ fn has_no_hooks(folder: &Path) -> bool {
     about.is_dir() && std::fs::read_dir(folder).is_ok_and(|mut entries| entries.all(is_sample))
 }
 
-/// Looks for the mode in the bytes of each index: it may be found where there is none, but is never overlooked.
+/// Searches the bytes of each index for the mode: there may be false positives, but no false negatives.
 fn has_no_nested_repository(folder: &Path) -> bool {
     let Ok(entries) = std::fs::read_dir(folder) else { return false };
     entries.into_iter().all(|entry| {
@@ -153,7 +153,7 @@ mod tests {
         }
     }
 
-    /// A repository as `git` makes it is harmless, so that folders of data under version control stay usable.
+    /// A repository created by `git init` is harmless, so that folders of data under version control stay usable.
     #[test]
     fn a_new_repository_is_harmless_until_it_has_a_nested_one() {
         let folder = tempfile::tempdir().unwrap();

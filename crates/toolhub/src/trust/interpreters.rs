@@ -1,25 +1,25 @@
-//! How interpreters are started with a script: the options that may stand before it. Options that take code are on no list.
+//! How interpreters are started with a script: the options allowed before it. Options that take code are not allowed.
 
-/// Modules of Python that run code or files of their arguments, or of the folder.
+/// Python modules that run code or files given as arguments or found in the folder.
 const RUNNING_MODULES: [&str; 16] = [
     "timeit", "pdb", "bdb", "unittest", "pytest", "nose", "runpy", "code", "doctest", "trace", "profile",
     "cProfile", "coverage", "debugpy", "pip", "idlelib",
 ];
-/// The words before the script of an interpreter.
+/// The arguments before the script of an interpreter.
 pub(super) struct Form {
     /// The names of the interpreters, without versions.
     names: &'static [&'static str],
-    /// Options of one letter without a value, which may be written together.
+    /// Single-letter options without a value, which may be combined.
     letters: &'static str,
     /// Other options without a value.
     flags: &'static [&'static str],
-    /// How options begin that have their value in the same word.
+    /// Prefixes of options that contain their value.
     prefixes: &'static [&'static str],
-    /// Options whose value is the next word.
+    /// Options whose value is the next argument.
     valued: &'static [&'static str],
     /// The option that is followed by a module or an archive.
     module: Option<&'static str>,
-    /// Whether a word that is no option is a script.
+    /// Whether an argument that is not an option is a script.
     takes_script: bool,
 }
 
@@ -125,16 +125,16 @@ static FORMS: [Form; 9] = [
     },
     NO_OPTIONS,
 ];
-/// Words by which `deno` and `bun` take code, wherever they stand.
+/// Arguments of `deno` and `bun` that take code, at any position.
 const DENO_CODE: [&str; 6] = ["eval", "repl", "-e", "--eval", "-p", "--print"];
 
-/// The form of an interpreter, by its name without a version.
+/// Looks up an interpreter by its name without a version.
 pub(super) fn form_of(name: &str) -> Option<&'static Form> {
     FORMS.iter().find(|form| form.names.contains(&name))
 }
 
 impl Form {
-    /// Whether the words after the interpreter are options of its list and a script or module.
+    /// Whether the arguments are allowed options followed by a script or module.
     pub(super) fn accepts(&self, rest: &[String]) -> bool {
         if self.names.contains(&"deno") && rest.iter().any(|word| is_deno_code(word)) {
             return false;
@@ -150,7 +150,7 @@ impl Form {
                 return !module.starts_with('-') && !module.is_empty() && !RUNNING_MODULES.contains(&top);
             }
             if self.valued.contains(&word) {
-                // The value is a plain word; which file it names is bound.
+                // The value is a plain argument; the file that it names is bound.
                 words.next();
             } else if !word.starts_with(['-', '+']) {
                 return self.takes_script;
@@ -158,7 +158,7 @@ impl Form {
                 return false;
             }
         }
-        // Without a script it reads its input, which is the client's.
+        // Without a script the interpreter reads standard input, which is controlled by the client.
         true
     }
 }

@@ -1,4 +1,4 @@
-//! The files inside a project that a server's command, arguments and variables name: consent is bound to their contents.
+//! The files inside a project that a server's command, arguments and variables name. Consent is bound to their contents.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
@@ -12,12 +12,12 @@ use super::launch_form::{MAX_WORD_BYTES, Surroundings, is_plain};
 use super::python_files::Folders;
 use super::tree;
 
-/// The most words of one entry that are looked at.
+/// The maximum number of words in an entry.
 const MAX_WORDS: usize = 4_096;
-/// What separates words inside an argument, as in `sh -c "./a.sh; ./b.sh"` or `--require=./a.js`.
+/// Separators of words inside an argument, as in `sh -c "./a.sh; ./b.sh"` or `--require=./a.js`.
 const SEPARATORS: [char; 16] =
     [';', '&', '|', '(', ')', '<', '>', '\'', '"', '`', ',', '=', ':', '{', '}', '$'];
-/// What runs if a folder is named, such as `node ./server` or `python ./server`.
+/// Files that run if a folder is named, such as `node ./server` or `python ./server`.
 const ENTRY_FILES: [&str; 8] = [
     "package.json",
     "index.js",
@@ -28,7 +28,7 @@ const ENTRY_FILES: [&str; 8] = [
     "__main__.py",
     "__init__.py",
 ];
-/// What programs that run a project's own commands read from the folder they are started in.
+/// Package runners, and the files that they read from their working directory.
 const RUNNERS: [(&[&str], &[&str]); 5] = [
     (
         &["npm", "npx", "pnpm", "pnpx", "yarn", "bun", "bunx"],
@@ -58,41 +58,41 @@ const RUNNERS: [(&[&str], &[&str]); 5] = [
     ),
 ];
 
-/// Endings that Node.js and Python add to a name.
+/// File extensions that Node.js and Python append to a name.
 const ENDINGS: [&str; 6] = ["js", "mjs", "cjs", "ts", "json", "py"];
-/// The most folders of an entry that relative paths are looked up in, and how deep `cd` is followed.
+/// The maximum number of folders that relative paths are resolved against, and of nested `cd` steps.
 const MAX_BASES: usize = 64;
 const MAX_STEPS: usize = 3;
-/// Words after which a program goes on in the folder that the next word names.
+/// Words that change the working directory to the next word.
 const FOLDER_WORDS: [&str; 8] = ["cd", "pushd", "-C", "--directory", "--chdir", "--cwd", "--prefix", "--dir"];
 
-/// Where an entry is started.
+/// The location where an entry is started.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct HubService {
-    /// The folder that relative paths count from.
+    /// The folder that relative paths are resolved against.
     pub(crate) folder: PathBuf,
-    /// The top of the project; files below it are bound.
+    /// The root of the project; files below it are bound.
     pub(crate) project: PathBuf,
 }
 
-/// A path that an entry may mean.
+/// A path that an entry may refer to.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Candidate {
     path: PathBuf,
-    /// Whether it counts from a folder of the project: then it is bound wherever it leads.
+    /// Whether it is relative to a folder of the project: then it is bound even if it leads outside.
     relative: bool,
 }
 
-/// The folders that relative paths of an entry may count from.
+/// The folders that relative paths of an entry may be resolved against.
 struct Bases {
     folders: Vec<PathBuf>,
-    /// Whether these are all of them: no limit was reached.
+    /// Whether the list is complete: no limit was reached.
     complete: bool,
 }
 
 impl HubService {
-    /// The files of the project that an entry names, each with its state now. If the entry is of no known form, or exceeds
-    /// a limit, every file of the project counts, and of the folders outside that it leads to.
+    /// The files of the project that an entry names, each with its current state. If the entry is of no known form, or exceeds a
+    /// limit, every file of the project is included, and every file of folders outside that it refers to.
     pub(crate) fn named_files(&self, spec: &StdioSpec) -> Result<BTreeMap<PathBuf, FileState>, Text> {
         let work = self.work(spec);
         let texts = texts_of(spec);
@@ -130,7 +130,7 @@ impl HubService {
         Ok(found)
     }
 
-    /// The program that a command leads to, if it can be found.
+    /// The program that a command resolves to, if it is found.
     pub(crate) fn program(&self, spec: &StdioSpec) -> Option<PathBuf> {
         let work = self.work(spec);
         let command = filled(&spec.command);
@@ -141,14 +141,14 @@ impl HubService {
         found?.canonicalize().ok()
     }
 
-    /// The folder that an entry starts in.
+    /// The working directory of an entry.
     fn work(&self, spec: &StdioSpec) -> PathBuf {
         let cwd = spec.cwd.as_ref().map(|cwd| self.folder.join(filled(&cwd.to_string_lossy())));
         cwd.unwrap_or_else(|| self.folder.clone())
     }
 
-    /// The folders that relative paths may count from: where it starts, and folders that it names, as in `cd server` or
-    /// `make -C server`. Those outside of the project count if a relative path leads there.
+    /// The folders that relative paths may be resolved against: the working directory, and folders that the entry names, as in
+    /// `cd server` or `make -C server`. Folders outside of the project are included if a relative path leads there.
     fn bases(&self, work: &Path, words: &BTreeSet<String>, texts: &[String]) -> Result<Bases, Text> {
         let mut folders = vec![work.to_owned()];
         if work != self.folder {
@@ -174,7 +174,7 @@ impl HubService {
                 complete = false;
                 next.retain(is_outside);
             }
-            // From a folder outside, only `cd` leads on: else `..` would lead up to the root.
+            // From a folder outside, only `cd` is followed: otherwise `..` would lead up to the root.
             newest = next.iter().filter(|folder| !is_outside(folder)).cloned().collect();
             folders.extend(next);
         }
@@ -183,7 +183,7 @@ impl HubService {
                 folders.push(folder);
             }
         }
-        // Folders of the project beyond the limit are bound as a whole; those outside cannot be.
+        // Beyond the limit, the project is bound as a whole; this is not possible for folders outside.
         match folders.len() <= 2 * MAX_BASES {
             true => Ok(Bases { complete: complete && folders.len() <= MAX_BASES, folders }),
             false => Err(Text::new(
@@ -193,8 +193,8 @@ impl HubService {
         }
     }
 
-    /// Files that are loaded because of variables, whatever the program is: everything in folders of `PATH`, and the modules
-    /// that Python loads at its start from `PYTHONPATH`. Only for folders of the project.
+    /// Files that are loaded because of environment variables, whatever the program is: all files in folders of `PATH`, and the
+    /// modules that Python loads at startup from `PYTHONPATH`. Only for folders of the project.
     fn by_variables(&self, work: &Path, spec: &StdioSpec) -> BTreeSet<Candidate> {
         let mut found = BTreeSet::new();
         for (name, value) in &spec.env {
@@ -226,10 +226,10 @@ impl HubService {
         let inside = |path: &Path| path.starts_with(&self.project);
         for Candidate { path, relative } in candidates {
             let real = path.canonicalize().ok();
-            // The file that is opened: a `..` behind a link leads elsewhere than the text says.
+            // The file that is opened: `..` after a symbolic link resolves differently from the text.
             let named = plain(&path);
             let named = if named.canonicalize().ok() == real { named } else { path };
-            // A link inside the project counts, wherever it leads: the project can change it.
+            // A symbolic link inside the project is included, wherever it leads: the project can change it.
             if !relative && !inside(&named) && !real.as_deref().is_some_and(inside) {
                 continue;
             }
@@ -239,7 +239,7 @@ impl HubService {
                 files.extend(modules.iter().flat_map(|module| folders.stand_ins(module)));
                 files.extend(entry_files(&named));
             } else if named.extension().is_some_and(|ending| ending == "py") {
-                // Also if there is no source: a native module is a module.
+                // Also without a source file: Python loads a native module, too.
                 files.extend(folders.stand_ins(&named));
             }
             files.push(named);
@@ -253,13 +253,13 @@ impl HubService {
     }
 }
 
-/// Command, arguments and values of variables, with variables filled in.
+/// Command, arguments and values of variables, after variable expansion.
 fn texts_of(spec: &StdioSpec) -> Vec<String> {
     let values = spec.env.iter().map(|(_, value)| value);
     [&spec.command].into_iter().chain(&spec.args).chain(values).map(|text| filled(text)).collect()
 }
 
-/// The folders that an entry goes to one after another, as in `cd a && cd b`.
+/// The folders that an entry changes to one after another, as in `cd a && cd b`.
 fn folders_in_turn(work: &Path, texts: &[String]) -> Vec<PathBuf> {
     let separates = |c: char| c.is_whitespace() || SEPARATORS.contains(&c);
     let texts = texts.iter().map(|text| without_folder_variable(text)).collect::<Vec<_>>();
@@ -280,12 +280,12 @@ fn folders_in_turn(work: &Path, texts: &[String]) -> Vec<PathBuf> {
     found
 }
 
-/// The text without `$PWD`, which is the folder that a shell starts in.
+/// Replaces `$PWD`, the initial folder of a shell, by `.`.
 fn without_folder_variable(text: &str) -> String {
     text.replace("${PWD}", ".").replace("$PWD", ".")
 }
 
-/// The text with its variables filled in; as it stands where one of them is not set.
+/// Expands the variables of a text. Returns the text unchanged if one of them is not set.
 fn filled(text: &str) -> String {
     expand(text, &|name| std::env::var(name).ok()).unwrap_or_else(|_| text.to_owned())
 }
@@ -304,22 +304,23 @@ fn stem(word: &str) -> Option<&str> {
     Path::new(word).file_stem().and_then(|name| name.to_str())
 }
 
-/// The paths that a word may mean from `folder`.
+/// The paths that a word may refer to, relative to `folder`.
 fn paths_of(word: &str, folder: &Path) -> Vec<Candidate> {
     let mut texts = vec![word];
     texts.extend(word.strip_prefix('@'));
     texts.extend(word.strip_prefix("file://"));
-    // A path that is glued to a flag of one letter.
+    // A path that directly follows a single-letter flag.
     texts.extend(word.strip_prefix('-').and_then(|rest| rest.get(1..)).filter(|rest| !rest.is_empty()));
     let from = |text: &str| Candidate { path: folder.join(text), relative: Path::new(text).is_relative() };
     let mut paths: Vec<Candidate> = texts.iter().map(|text| from(text)).collect();
-    // `node dist/index` finds `dist/index.js`.
+    // `node dist/index` resolves to `dist/index.js`.
     for text in &texts {
         paths.extend(ENDINGS.map(|ending| from(&format!("{text}.{ending}"))));
     }
     let home = word.strip_prefix("~/").and_then(|rest| Some(std::env::home_dir()?.join(rest)));
     paths.extend(home.map(|path| Candidate { path, relative: false }));
-    // `npx NAME` and `node -r NAME` prefer what the project has installed; `python -m NAME` what lies in the folder, with its packages.
+    // `npx NAME` and `node -r NAME` prefer packages installed in the project; `python -m NAME` prefers modules and packages in
+    // the folder.
     if !word.contains('/') {
         paths.extend([from(&format!("node_modules/.bin/{word}")), from(&format!("node_modules/{word}"))]);
         let module = word.replace('.', "/");
@@ -330,7 +331,7 @@ fn paths_of(word: &str, folder: &Path) -> Vec<Candidate> {
     paths
 }
 
-/// What runs if a folder is named.
+/// The files that run if a folder is named.
 fn entry_files(folder: &Path) -> Vec<PathBuf> {
     let mut files: Vec<PathBuf> = ENTRY_FILES.iter().map(|name| folder.join(name)).collect();
     let package = files::read(&folder.join("package.json")).ok().flatten();
@@ -344,7 +345,7 @@ fn entry_files(folder: &Path) -> Vec<PathBuf> {
     files
 }
 
-/// Where a program without a folder in its name is found: by the `PATH` that it is started with.
+/// Resolves a program name without a folder by the `PATH` that it is started with.
 fn on_path(command: &str, (work, spec): (&Path, &StdioSpec)) -> Option<PathBuf> {
     if command.is_empty() || command.contains('/') {
         return None;
@@ -357,7 +358,7 @@ fn on_path(command: &str, (work, spec): (&Path, &StdioSpec)) -> Option<PathBuf> 
     std::env::split_paths(&path).map(|folder| work.join(folder).join(command)).find(|file| file.is_file())
 }
 
-/// The path without `.` and `..`, links not followed.
+/// Removes `.` and `..` lexically, without following links.
 fn plain(path: &Path) -> PathBuf {
     let mut out = PathBuf::new();
     for part in path.components() {
@@ -410,7 +411,7 @@ mod tests {
         check("/bin/sh", &["/etc/passwd"], &[]);
     }
 
-    /// What is hashed is what is started, however the entry says it.
+    /// The hashed file is the one that is started, however the entry names it.
     #[cfg(unix)]
     #[test]
     fn binds_the_file_that_is_started() {
@@ -530,7 +531,7 @@ mod tests {
         assert_eq!(site.program(&spec), Some(root.join("bin/python3")), "the review names what is started");
     }
 
-    /// Python prefers native modules to source, and takes bytecode for source.
+    /// Python prefers native modules to source files, and bytecode can replace source files.
     #[test]
     fn files_that_python_loads_in_place_of_a_module_are_bound() {
         for (args, added) in [
@@ -561,7 +562,7 @@ mod tests {
             let args = args.into_iter().map(str::to_owned).collect();
             let spec = StdioSpec { command: "python3".to_owned(), args, ..StdioSpec::default() };
             let before = site.named_files(&spec).unwrap();
-            // Control: bytecode of another module is not loaded in its place.
+            // Control: bytecode of another module is not loaded instead.
             write("__pycache__/other.cpython-312.pyc", "");
             assert_eq!(site.named_files(&spec).unwrap(), before, "{spec:?}");
             write(added, "1");

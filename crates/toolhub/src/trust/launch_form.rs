@@ -1,6 +1,6 @@
-//! Whether a launch is of a known form, so that its words name every file that it starts: a program with plain words, an
-//! interpreter with known options and one script or module, a shell with plain commands. Every other launch may start any
-//! file of the project.
+//! Checks whether a launch is of a known form, in which its words name every file that it starts: a program with plain words, an
+//! interpreter with known options and one script or module, or a shell with plain commands. Any other launch may start any file
+//! of the project.
 
 use std::path::Path;
 
@@ -12,21 +12,21 @@ use super::launch_programs::{
     SHELLS, STARTERS, WRAPPERS,
 };
 
-/// The longest word that is understood; no path is longer.
+/// The maximum length of a word; no path is longer.
 pub(super) const MAX_WORD_BYTES: usize = 4_096;
-/// Characters, beside letters and digits, of words that stand for themselves whatever reads them.
+/// Characters, besides letters and digits, that have no special meaning to any program.
 const PLAIN: &str = "_-./:=,@%+~#^ ";
-/// Characters that addresses may have, too.
+/// Further characters that are allowed in URLs.
 const IN_ADDRESSES: &str = "?&*!$()[];{}";
-/// Characters of plain shell code beside letters and digits.
+/// Characters of plain shell code, besides letters and digits.
 const PLAIN_CODE: &str = "_-./:=,@+ ;&";
-/// Where a launch takes place, for words that mean something there.
+/// The location of a launch, for words whose meaning depends on it.
 pub(super) struct Surroundings<'a> {
     pub(super) work: &'a Path,
     pub(super) project: &'a Path,
 }
 
-/// Whether every file that an entry starts is named by its words.
+/// Whether the words of an entry name every file that it starts.
 pub(super) fn is_plain(spec: &StdioSpec, around: &Surroundings<'_>) -> bool {
     let words: Vec<String> =
         [&spec.command].into_iter().chain(&spec.args).map(|text| settled(text)).collect();
@@ -37,7 +37,7 @@ pub(super) fn is_plain(spec: &StdioSpec, around: &Surroundings<'_>) -> bool {
         && (in_container || (is_plain_launch(&words, around) && is_plain_behind_link(words, around)))
 }
 
-/// Whether the launch is plain also by the name of the program that a link of the project leads to.
+/// Whether the launch is also plain with the target's name, if the command is a symbolic link in the project.
 fn is_plain_behind_link(mut words: Vec<String>, around: &Surroundings<'_>) -> bool {
     let Some(command) = words.first_mut() else { return true };
     let named = around.work.join(&*command);
@@ -49,8 +49,8 @@ fn is_plain_behind_link(mut words: Vec<String>, around: &Surroundings<'_>) -> bo
     is_plain_launch(&words, around)
 }
 
-/// The text with each variable that has no default replaced by a letter: values are the owner's, and must not decide the
-/// form. A default is the project's.
+/// Replaces each variable without a default by a letter: values are set by the owner and must not affect the form. Defaults are
+/// set by the project and are kept.
 fn settled(text: &str) -> String {
     let mut without_default: Vec<String> = Vec::new();
     loop {
@@ -63,12 +63,12 @@ fn settled(text: &str) -> String {
     }
 }
 
-/// The name of the program that a word means, without folder, ending and version: `python` for `/usr/bin/python3.12`.
+/// The name of the program that a word refers to, without folder, extension and version: `python` for `/usr/bin/python3.12`.
 fn name_of(word: &str) -> String {
     let word = word.rsplit(['=', '/', '\\']).next().unwrap_or(word);
     let word = word.strip_suffix(".exe").or_else(|| word.strip_suffix(".cmd")).unwrap_or(word);
     let bare = word.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
-    // A word of dots and digits alone has no name.
+    // A word that consists of dots and digits is kept.
     if bare.is_empty() { word.to_owned() } else { bare.trim_end_matches('-').to_owned() }
 }
 
@@ -84,7 +84,7 @@ fn is_plain_launch(words: &[String], around: &Surroundings<'_>) -> bool {
             if !options.iter().all(|option| is_shell_option(option)) || !is_plain_code(word, around) {
                 return false;
             }
-            // Arguments of the code: plain code has no way to refer to them.
+            // Arguments of the code: plain code cannot refer to them.
             pieces.push("code".to_owned());
             continue;
         }
@@ -109,14 +109,14 @@ fn is_plain_launch(words: &[String], around: &Surroundings<'_>) -> bool {
     !reads && (0..pieces.len()).all(|at| has_known_form(&pieces, at, around))
 }
 
-/// Whether a word is the name of a program that takes code.
+/// Whether a word is the name of a program that can run files its arguments do not name.
 fn can_hide_files(word: &str) -> bool {
     let name = name_of(word);
     let name = name.as_str();
     SHELLS.contains(&name) || STARTERS.contains(&name) || READERS.contains(&name) || form_of(name).is_some()
 }
 
-/// Whether what stands at this place, if it is a program that can hide files, is followed by words that do not.
+/// Whether the word at this position, if it is such a program, is followed by arguments of a known form.
 fn has_known_form(pieces: &[String], at: usize, around: &Surroundings<'_>) -> bool {
     let (Some(piece), Some(rest)) = (pieces.get(at), pieces.get(at + 1..)) else { return true };
     let name = name_of(piece);
@@ -234,7 +234,7 @@ fn is_plain_word(word: &str, around: &Surroundings<'_>) -> bool {
     !is_data_address && (word.chars().all(is_plain) || is_address(word, around) || is_json(word))
 }
 
-/// Whether a word is an address, and not also a path of the folder that a shell would expand.
+/// Whether a word is a URL, and not also a glob that a shell would expand to a path of the folder.
 fn is_address(word: &str, around: &Surroundings<'_>) -> bool {
     let Some((scheme, _)) = word.split_once("://") else { return false };
     let scheme = scheme.rsplit('=').next().unwrap_or(scheme);
@@ -300,7 +300,7 @@ mod tests {
         is_plain(&spec, &around)
     }
 
-    /// Entries as READMEs of servers show them: they must not be bound to every file of the project.
+    /// Entries from READMEs of servers must not be bound to every file of the project.
     #[test]
     fn ordinary_entries_are_plain() {
         for (command, args) in [
@@ -434,7 +434,7 @@ mod tests {
         assert!(!plain(&["-s"]));
     }
 
-    /// Whether a variable is set must not change what a consent is bound to.
+    /// Whether a variable is set must not change the files that a consent is bound to.
     #[test]
     fn values_of_the_owners_variables_do_not_decide() {
         assert!(check("server", &["${TOOLHUB_UNSET_VARIABLE}", "${PATH}"], &[]));

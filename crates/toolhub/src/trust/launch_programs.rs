@@ -1,6 +1,6 @@
-//! Programs and variables that can make a launch run other files than its words name.
+//! Programs and variables that can make a launch run files that its arguments do not name.
 
-/// Shells, which take code.
+/// Shells.
 pub(super) const SHELLS: [&str; 18] = [
     "sh",
     "bash",
@@ -21,10 +21,10 @@ pub(super) const SHELLS: [&str; 18] = [
     "powershell",
     "cmd",
 ];
-/// Words of shells that run other code than their words name.
+/// Shell builtins and keywords that can run code their arguments do not name.
 pub(super) const BUILTINS: [&str; 12] =
     ["eval", "source", ".", "alias", "trap", "builtin", "command", "set", "shopt", "if", "for", "while"];
-/// Programs that start others for what they find or read, wherever they are named.
+/// Programs that start other programs depending on what they find or read. Checked at any position.
 pub(super) const STARTERS: [&str; 16] = [
     "find",
     "fd",
@@ -43,7 +43,7 @@ pub(super) const STARTERS: [&str; 16] = [
     "concurrently",
     "run-parts",
 ];
-/// Programs that run what files of the folder tell them, where they are the command.
+/// Programs that run code from files of the working directory. Checked if they are the command.
 pub(super) const READERS: [&str; 33] = [
     "git",
     "hg",
@@ -79,7 +79,7 @@ pub(super) const READERS: [&str; 33] = [
     "script",
     "watch",
 ];
-/// Programs that start the program that one of their words names.
+/// Programs that start the program named by one of their arguments.
 pub(super) const WRAPPERS: [&str; 26] = [
     "env",
     "exec",
@@ -108,9 +108,9 @@ pub(super) const WRAPPERS: [&str; 26] = [
     "mise",
     "direnv",
 ];
-/// Programs that run their words in a container.
+/// Programs that run their arguments in a container.
 pub(super) const CONTAINERS: [&str; 4] = ["docker", "docker-compose", "podman", "nerdctl"];
-/// Variables that hold code or options by which a program loads other files than they name.
+/// Variables that contain code, or options that load files they do not name.
 pub(super) const CODE_VARIABLES: [&str; 24] = [
     "PERL5OPT",
     "RUBYOPT",
@@ -137,7 +137,7 @@ pub(super) const CODE_VARIABLES: [&str; 24] = [
     "DOTNET_STARTUP_HOOKS",
     "CLASSPATH",
 ];
-/// Variables that name folders of which any file may be loaded.
+/// Variables that name folders from which any file may be loaded.
 pub(super) const LIBRARY_PATHS: [&str; 6] = [
     "LD_LIBRARY_PATH",
     "LD_AUDIT",
@@ -146,7 +146,7 @@ pub(super) const LIBRARY_PATHS: [&str; 6] = [
     "DYLD_FALLBACK_LIBRARY_PATH",
     "PERL5LIB",
 ];
-/// Variables whose values must be plain, since programs read them as code or as paths; and beginnings of such names.
+/// Variables, and prefixes of variables, whose values must be plain because programs interpret them as code or paths.
 pub(super) const READ_AS_CODE: [&str; 7] = ["ENV", "PATH", "SHELL", "EDITOR", "VISUAL", "PAGER", "BROWSER"];
 pub(super) const READ_AS_CODE_PREFIXES: [&str; 11] =
     ["BASH_", "GIT_", "LD_", "DYLD_", "NPM_CONFIG_", "UV_", "PIP_", "PYTHON", "NODE_", "RUBY", "LESS"];

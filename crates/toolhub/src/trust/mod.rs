@@ -1,5 +1,5 @@
-//! Workspace trust: decides whether what the current folder brings (settings, servers, skills) is used, and grants the
-//! consent without which no server is started. This is the only code that grants it.
+//! Workspace trust: decides whether the settings, servers and skills of the current folder are used, and grants the consent that
+//! starting a server requires. This is the only code that grants it.
 
 mod bound;
 mod changes;
@@ -38,24 +38,24 @@ use bound::{Bound, Launch, same};
 use files::FileState;
 use scan::{CONFIG, Depth, SERVERS, SHARED_SERVERS, Scan, Spot};
 
-/// How far above the current folder the project may begin.
+/// The maximum number of parent folders that are searched for the root of the project.
 const MAX_DEPTH: usize = 16;
 
-/// Which folders are trusted for this run alone, whatever the list of trusted folders says.
+/// Folders that are trusted for this run only, in addition to the list of trusted folders.
 #[derive(Debug, Clone, Default)]
 pub struct RunTrust {
-    /// The current folder, whichever it is.
+    /// Trusts the current folder, whichever it is.
     pub current_folder: bool,
-    /// These folders, and none below them.
+    /// Trusts these folders, but not folders below them.
     pub folders: Vec<PathBuf>,
-    /// Trusts nothing, but reads everything that a folder brings, so that it can be shown.
+    /// Trusts nothing, but reads everything in a folder, for display.
     pub review: bool,
-    /// What `TOOLHUB_TRUST` names beside these and is not an absolute path: it trusts nothing.
+    /// Entries of `TOOLHUB_TRUST` that are not absolute paths and are ignored.
     pub ignored: Vec<PathBuf>,
 }
 
 impl RunTrust {
-    /// What `TOOLHUB_TRUST` means: `1` trusts the current folder; absolute paths trust these folders and no other.
+    /// Parses `TOOLHUB_TRUST`: `1` trusts the current folder; absolute paths trust only these folders.
     pub fn from_variable(value: Option<&OsStr>) -> Self {
         let Some(value) = value else { return Self::default() };
         if value.to_str().is_some_and(|value| ["1", "true", "yes"].contains(&value.trim())) {
@@ -76,72 +76,72 @@ impl RunTrust {
     }
 }
 
-/// Why what a folder brings is used, or not.
+/// The trust decision for a folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict {
-    /// `toolhub trust` was run for exactly this.
+    /// `toolhub trust` was run for exactly this state.
     Trusted,
     /// It is trusted for this run.
     TrustedForRun,
-    /// It is not on the list of trusted folders.
+    /// The folder is not on the list of trusted folders.
     New,
-    /// It is not what was trusted.
+    /// The folder changed since it was trusted.
     Changed,
-    /// This other user owns it, or a part of it.
+    /// Another user owns the folder or a file in it.
     ForeignOwner(u32),
-    /// It cannot be checked as a whole.
+    /// The folder cannot be checked completely.
     Unreadable(Text),
 }
 
 impl Verdict {
-    /// Whether it is used.
+    /// Whether its contents are used.
     pub fn is_trusted(&self) -> bool {
         matches!(self, Self::Trusted | Self::TrustedForRun)
     }
 }
 
-/// One folder that brings something.
+/// A folder with settings, servers or skills.
 #[derive(Debug, Clone)]
 struct Folder {
     scan: Arc<Scan>,
     digest: String,
     verdict: Verdict,
-    /// Whether it is the current one; of those above it only the skills are used.
+    /// Whether it is the current folder; of parent folders only the skills are used.
     is_here: bool,
-    /// What is not as it was when the folder was trusted.
+    /// The changes since the folder was trusted.
     changes: Vec<Change>,
 }
 
-/// What the current folder, and those above it in the same repository, bring. Empty by default.
+/// The settings, servers and skills of the current folder, and of its parents in the same repository. Empty by default.
 #[derive(Debug, Clone, Default)]
 pub struct Workspace {
     folders: Vec<Folder>,
-    /// Whether the settings and servers in use are the project's.
+    /// Whether the settings and servers in use are those of the project.
     config_in_use: bool,
     data: PathBuf,
-    /// The current folder, if the owner's own programs must not be steered by what lies in it.
+    /// The current folder, if it is not trusted and so must not affect the owner's own programs.
     untrusted_here: Option<PathBuf>,
-    /// Whether the current folder is not what was trusted, even if nothing is left of that.
+    /// Whether the current folder changed since it was trusted, including that everything was removed.
     changed_here: bool,
     user: Option<PathBuf>,
-    /// What [`steering::found_in`] found in the current folder, looked for once for all servers.
+    /// The result of [`steering::found_in`] for the current folder, computed once for all servers.
     steering: Arc<OnceLock<Option<String>>>,
 }
 
-/// Where to look for a workspace.
+/// The folders to search for a workspace.
 pub(crate) struct Search<'a> {
     /// The current folder.
     pub(crate) here: &'a Path,
     /// The user's home.
     pub(crate) user: Option<&'a Path>,
-    /// The folder of the user's own config.
+    /// The folder of the user's own configuration.
     pub(crate) own_config: Option<&'a Path>,
-    /// The data folder, which has the list of trusted folders.
+    /// The data folder, which contains the list of trusted folders.
     pub(crate) data: &'a Path,
 }
 
 impl Workspace {
-    /// Looks at the current folder and decides what of it is used.
+    /// Scans the current folder and decides which parts of it are used.
     pub(crate) fn find(search: &Search<'_>, run: &RunTrust) -> Self {
         let Ok(here) = search.here.canonicalize() else { return Self::default() };
         let real = |path: Option<&Path>| path.and_then(|path| path.canonicalize().ok());
@@ -161,8 +161,8 @@ impl Workspace {
                 false => known(&list, &folder),
             };
             let by_run = run.names(&folder) || run.current_folder;
-            // In a folder above the current one, and in one that is open to all, as `/tmp` is, files may be other users':
-            // they were not meant by `--trust`.
+            // In a parent folder, and in a world-writable folder such as `/tmp`, files may belong to other users: `--trust` does
+            // not apply to those.
             let may_be_foreign = (!is_here && !run.names(&folder)) || files::is_open_to_all(&folder);
             let depth = match (run.review || known.is_some(), by_run) {
                 (true, false) => Depth::Full,
@@ -201,17 +201,17 @@ impl Workspace {
         }
     }
 
-    /// Whether it has settings that may be used.
+    /// Whether it has settings and is trusted.
     pub(crate) fn has_config(&self) -> bool {
         self.here().is_some_and(|folder| folder.scan.configs.contains_key(CONFIG))
     }
 
-    /// Says that the project's settings and servers are used.
+    /// Marks the project's settings and servers as used.
     pub(crate) fn use_config(&mut self) {
         self.config_in_use = true;
     }
 
-    /// Says that the project's settings and servers are not used.
+    /// Marks the project's settings and servers as unused.
     pub(crate) fn leave_config(&mut self) {
         self.config_in_use = false;
     }
@@ -223,21 +223,21 @@ impl Workspace {
         Some(folder.scan.configs.get(name).map(Vec::as_slice).unwrap_or_default())
     }
 
-    /// The project's `.mcp.json`, if it is used: its name and its text.
+    /// The name and text of the project's `.mcp.json`, if it is used.
     pub(crate) fn shared_servers(&self) -> Option<(&'static Path, &[u8])> {
         let bytes = self.here()?.scan.configs.get(SHARED_SERVERS)?;
         Some((Path::new(SHARED_SERVERS), bytes))
     }
 
-    /// The folders of agents' skills that may be used, the nearest first.
+    /// The trusted folders of agents' skills, nearest first.
     pub(crate) fn skill_folders(&self) -> Vec<PathBuf> {
         let trusted = self.folders.iter().filter(|folder| folder.verdict.is_trusted());
         let roots = trusted.filter(|folder| !folder.scan.spot.is_home);
         roots.flat_map(|folder| AGENT_SKILLS.map(|name| folder.scan.spot.folder.join(name))).collect()
     }
 
-    /// Where skills that the settings in `config` name come from; `None` if they are not used. What lies in the current
-    /// project is the project's, also where its settings were named on the command line.
+    /// The origin of skills in `folder`, which the settings in `config` name; `None` if they are not used. Skills inside the
+    /// current project have the project as origin, even if its settings were named on the command line.
     pub(crate) fn origin_of_skills(&self, config: &Path, folder: &Path) -> Option<Origin> {
         if self.config_in_use {
             return Some(Origin::Project);
@@ -255,18 +255,18 @@ impl Workspace {
         }
     }
 
-    /// Whether the settings in use are a trusted project's, bound to what they were then. Not where the whole folder is
-    /// trusted for this run as it is.
+    /// Whether the settings in use are those of a trusted project and bound to their state at that time. Not if the folder is
+    /// trusted for this run only.
     pub fn is_bound_config(&self) -> bool {
         self.config_in_use && self.here().is_some_and(|folder| folder.verdict == Verdict::Trusted)
     }
 
-    /// A file of the current folder by which it changes what a server of the owner's own `file` runs, if the folder is not
-    /// trusted. The server is then started in [`Self::neutral_folder`].
+    /// A file of the current folder that can change what a server of the owner's own `file` runs, if the folder is not trusted.
+    /// The server is then started in [`Self::neutral_folder`].
     pub(crate) fn steered_by(&self, spec: &ServerSpec, file: &Path) -> Option<String> {
         let here = self.untrusted_here.as_deref()?;
         let TransportSpec::Stdio(stdio) = &spec.transport else { return None };
-        // A config of this folder that was named on the command line means this folder.
+        // A config of this folder that was named on the command line applies to this folder.
         let beside = std::path::absolute(file).ok().and_then(|file| file.parent()?.canonicalize().ok());
         if stdio.cwd.is_some() || beside.as_deref() == Some(here) {
             return None;
@@ -274,7 +274,7 @@ impl Workspace {
         self.steering.get_or_init(|| steering::found_in(here, self.user.as_deref())).clone()
     }
 
-    /// An empty folder for the owner's own programs. If it cannot be made, the start fails.
+    /// An empty working directory for the owner's own programs. If it cannot be created, the start fails.
     pub(crate) fn neutral_folder(&self) -> PathBuf {
         let folder = self.data.join("work");
         let folder = std::path::absolute(&folder).unwrap_or(folder);
@@ -282,14 +282,14 @@ impl Workspace {
         folder
     }
 
-    /// Grants consent to the Python of skills that the settings in `file` name.
+    /// Grants consent to the Python interpreter of skills that the settings in `file` name.
     pub(crate) fn python_consent(&self, python: &str, file: &Path) -> Consent {
         let stdio = StdioSpec { command: python.to_owned(), ..StdioSpec::default() };
         let id = toolhub_core::ServerId::new("python");
         self.consent(&ServerSpec::new(id, TransportSpec::Stdio(stdio), file.to_owned()), file)
     }
 
-    /// Grants consent to a server of `file`. The one place where consent is granted.
+    /// Grants consent to a server of `file`. All consent is granted here.
     pub(crate) fn consent(&self, spec: &ServerSpec, file: &Path) -> Consent {
         let of_project = file == Path::new(SHARED_SERVERS) || self.config_bytes(file).is_some();
         if !of_project {
@@ -300,7 +300,7 @@ impl Workspace {
         }
         let Some(folder) = self.here() else { return Consent::default() };
         let launch = match (&spec.transport, &folder.verdict) {
-            // Trusted as it is for this run, later changes included.
+            // Trusted for this run, including later changes.
             (TransportSpec::Stdio(_), Verdict::TrustedForRun) => None,
             (TransportSpec::Stdio(stdio), _) => {
                 let known = folder.scan.launches.iter().find(|(known, _)| same(known, stdio));
@@ -310,7 +310,7 @@ impl Workspace {
             }
             (TransportSpec::Http(_) | TransportSpec::Sse(_), _) => None,
         };
-        // For one run the folder is trusted whatever its files hold, so that only the folder tells servers apart.
+        // For one run the folder is trusted regardless of its contents, so the digest is its path.
         let digest = match folder.verdict {
             Verdict::TrustedForRun => folder.scan.spot.folder.display().to_string(),
             _ => folder.digest.clone(),
@@ -318,8 +318,8 @@ impl Workspace {
         Consent::bound(Arc::new(Bound { digest, launch }))
     }
 
-    /// What is not used, as one line; `None` if everything is. `explicit` is a config file that was named on the
-    /// command line, and is used for that reason.
+    /// A one-line notice of the parts that are not used; `None` if everything is used. `explicit` is a config file that was named
+    /// on the command line, and is used for that reason.
     pub fn notice(&self, explicit: Option<&Path>) -> Option<Text> {
         let explicit = explicit.and_then(|file| file.canonicalize().ok());
         let notices = self.folders.iter().filter_map(|folder| folder.notice(explicit.as_deref()));
@@ -332,7 +332,7 @@ impl Workspace {
             .then(|| Text::new(join(toolhub_core::Lang::En, "; "), join(toolhub_core::Lang::Zh, "；")))
     }
 
-    /// What each folder brings, for its owner to look at.
+    /// The contents of each folder, for review by its owner.
     pub fn reviews(&self) -> Vec<Review> {
         let review = |folder: &Folder| Review {
             changes: folder.changes.clone(),
@@ -342,17 +342,17 @@ impl Workspace {
         self.folders.iter().map(review).collect()
     }
 
-    /// Whether the current folder is trusted, for this run or at all.
+    /// Whether the current folder is trusted, permanently or for this run.
     pub fn is_trusted_here(&self) -> bool {
         self.here().is_some()
     }
 
-    /// Why a gateway must not be started here without a word: the folder's settings say who may call, and are not used.
+    /// Why a gateway must not be started here silently: the folder's settings contain access rules and are not used.
     pub fn unused_access_rules(&self) -> Option<Text> {
         let here = self.folders.iter().find(|folder| folder.is_here && !folder.verdict.is_trusted());
         let rules = here.is_some_and(|here| match files::read(&here.scan.spot.folder.join(CONFIG)) {
             Ok(None) => false,
-            // What cannot be read may say anything.
+            // An unreadable file may contain access rules.
             Err(_) => true,
             Ok(Some((bytes, _))) => {
                 let text = String::from_utf8_lossy(&bytes);
@@ -369,12 +369,12 @@ impl Workspace {
         })
     }
 
-    /// The folders that would be trusted here, the current one first.
+    /// The folders that `toolhub trust` would trust, the current one first.
     pub fn folders(&self) -> impl Iterator<Item = &Path> {
         self.folders.iter().map(|folder| folder.scan.spot.folder.as_path())
     }
 
-    /// Whether a file is one of the current folder's config files, and as it was when that was trusted.
+    /// Whether a file is a config file of the current folder and unchanged since the folder was trusted.
     pub fn has_trusted(&self, file: &Path) -> bool {
         let real = file.canonicalize().ok();
         let names = |folder: &Folder| {
@@ -384,7 +384,7 @@ impl Workspace {
         real.is_some_and(|real| files.contains(&real))
     }
 
-    /// Trusts every folder as it was read.
+    /// Trusts every folder in its scanned state.
     pub fn trust(&self) -> Result<(), Text> {
         let user = std::env::home_dir().and_then(|home| home.canonicalize().ok());
         let mut records = BTreeMap::new();
@@ -421,7 +421,7 @@ impl Workspace {
         TrustList::read(&self.data).change(|folders| folders.extend(records))
     }
 
-    /// Keeps the current folder trusted after `edited`, and nothing else in it, was changed by the owner's own command.
+    /// Keeps the current folder trusted after a command of the owner changed `edited`, if nothing else changed.
     pub fn keep_trust(&self, edited: &[&Path]) -> Result<(), Text> {
         let Some(folder) = self.here().filter(|folder| folder.verdict == Verdict::Trusted) else {
             return Ok(());
@@ -429,7 +429,7 @@ impl Workspace {
         let place = &folder.scan.spot.folder;
         let edited: Vec<PathBuf> = edited.iter().map(|file| place.join(file)).collect();
         let now = Scan::of(folder.scan.spot.clone(), Depth::Full);
-        // What appeared meanwhile was never shown.
+        // Files that appeared meanwhile were not reviewed.
         let is_new = |key: &(scan::Part, PathBuf)| {
             !folder.scan.parts.contains_key(key) && !edited.iter().any(|edited| key.1.starts_with(edited))
         };
@@ -460,7 +460,7 @@ fn record(scan: &Scan, digest: &str) -> TrustRecord {
 }
 
 impl TrustList {
-    /// Whether a folder is exactly what was trusted.
+    /// Whether a folder is unchanged since it was trusted.
     pub fn is_current(&self, folder: &str) -> bool {
         let user = std::env::home_dir().and_then(|home| home.canonicalize().ok());
         let path = Path::new(folder);
@@ -470,7 +470,7 @@ impl TrustList {
         decide(&scan, &scan.digest(), (self.folders.get(folder), false)) == Verdict::Trusted
     }
 
-    /// The files that a server of a trusted folder is started from, if the folder is exactly what was trusted.
+    /// The files that a server of a trusted folder is started from, if the folder is unchanged since it was trusted.
     fn launch_files(&self, spot: &Spot, spec: &StdioSpec) -> Option<BTreeMap<PathBuf, FileState>> {
         let scan = Scan::of(spot.clone(), Depth::Full);
         let verdict = decide(&scan, &scan.digest(), (known(self, &spot.folder), false));
@@ -483,7 +483,7 @@ fn known<'a>(list: &'a TrustList, folder: &Path) -> Option<&'a TrustRecord> {
     list.folders.get(folder.to_str()?)
 }
 
-/// The decision.
+/// Decides whether a scanned folder is trusted.
 fn decide(scan: &Scan, digest: &str, (known, by_run): (Option<&TrustRecord>, bool)) -> Verdict {
     if let Some(problem) = scan.problems.first() {
         return Verdict::Unreadable(problem.clone());
@@ -501,8 +501,8 @@ fn decide(scan: &Scan, digest: &str, (known, by_run): (Option<&TrustRecord>, boo
     }
 }
 
-/// Whether a data folder lies inside a project, which could then bring a list of trusted folders of its own. The user's
-/// home is no such project.
+/// Whether the data folder is inside a project, which could then contain its own list of trusted folders. The user's home is not
+/// a project.
 fn holds(folder: &Path, data: &Path, user: Option<&Path>) -> bool {
     let data = std::path::absolute(data).unwrap_or_else(|_| data.to_owned());
     let data = data.ancestors().find_map(|part| part.canonicalize().ok()).unwrap_or(data);
@@ -520,8 +520,8 @@ fn foreign(uid: u32) -> Text {
     )
 }
 
-/// The folders of the project: the current one, and those above it up to where its repository begins. The user's home
-/// and what is above it belong to no project. A repository that another user made in a folder open to all does not count.
+/// The folders of the project: the current one, and its parents up to the root of its repository. The user's home and its parents
+/// belong to no project. A repository that another user created in a world-writable folder does not count.
 fn project(here: &Path, user: Option<&Path>) -> Vec<PathBuf> {
     let inside = |folder: &&Path| Some(*folder) != user;
     let above: Vec<&Path> = here.ancestors().take(MAX_DEPTH).take_while(inside).collect();

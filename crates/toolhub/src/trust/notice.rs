@@ -1,4 +1,4 @@
-//! The one line that says what of a folder is not used, why, and what to do.
+//! The one-line notice of which parts of a folder are not used, why, and the command that changes it.
 
 use std::path::Path;
 
@@ -7,11 +7,11 @@ use toolhub_core::lang::{Lang, Say as _, Text};
 use super::scan::{AGENT_SKILLS, CONFIG, SERVERS};
 use super::{Folder, Verdict};
 
-/// The most changed files that the line names.
+/// The maximum number of changed files in the notice.
 const MAX_NAMED: usize = 3;
 
 impl Folder {
-    /// The line that says what of the folder is not used; `None` if everything is.
+    /// The notice of the unused parts of the folder; `None` if everything is used.
     pub(super) fn notice(&self, explicit: Option<&Path>) -> Option<Text> {
         if self.verdict.is_trusted() {
             return None;

@@ -1,19 +1,19 @@
-//! Files that Python loads in place of a module's source: bytecode and native modules beside it.
+//! Files that Python loads instead of a module's source file: bytecode and native modules in the same folder.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// Endings of native modules, which Python prefers to source.
+/// File extensions of native modules, which Python prefers to source files.
 const NATIVE: [&str; 3] = [".so", ".pyd", ".dylib"];
 
-/// The contents of folders, each read once.
+/// Cached contents of folders. Each is read once.
 #[derive(Default)]
 pub(super) struct Folders {
     names: BTreeMap<PathBuf, Vec<String>>,
 }
 
 impl Folders {
-    /// The files that Python may load instead of `source`, which need not exist itself.
+    /// The files that Python may load instead of `source`, which need not exist.
     pub(super) fn stand_ins(&mut self, source: &Path) -> Vec<PathBuf> {
         let (Some(folder), Some(name)) = (source.parent(), source.file_stem().and_then(|name| name.to_str()))
         else {

@@ -1,4 +1,4 @@
-//! The list of trusted folders: `trust.json` in the data folder, written whole, readable by its owner alone.
+//! The list of trusted folders: `trust.json` in the data folder, replaced atomically, readable only by its owner.
 
 use std::collections::BTreeMap;
 use std::io::Write as _;
@@ -10,16 +10,16 @@ use toolhub_store::private;
 
 use super::files;
 
-/// One trusted folder.
+/// A trusted folder.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TrustRecord {
-    /// The digest of everything that was shown.
+    /// The digest of the reviewed state.
     pub sha256: String,
     /// The user who trusted it; `None` on systems without user ids.
     pub uid: Option<u32>,
-    /// When, in seconds since 1970.
+    /// When it was trusted, in seconds since 1970.
     pub at: u64,
-    /// A short digest of each file by its path, so that a change can be named. What is decided by is `sha256` alone.
+    /// A short digest of each file by its path, for naming changed files. The decision depends on `sha256` only.
     #[serde(default)]
     pub files: BTreeMap<String, String>,
 }
@@ -36,13 +36,12 @@ const VERSION: u32 = 1;
 #[derive(Debug, Clone)]
 pub struct TrustList {
     home: PathBuf,
-    /// The records by real path.
+    /// The records by canonical path.
     pub folders: BTreeMap<String, TrustRecord>,
 }
 
 impl TrustList {
-    /// Reads the list of a data folder. A list that another user owns or can write to counts as empty, and so does one
-    /// that cannot be read: what is not known to be trusted is not.
+    /// Reads the list of a data folder. A list that is unreadable, or that another user owns or can write to, counts as empty.
     pub fn read(home: &Path) -> Self {
         let file = home.join("trust.json");
         let kept = files::read(&file).ok().flatten();
@@ -55,7 +54,7 @@ impl TrustList {
         Self { home: home.to_owned(), folders }
     }
 
-    /// Changes the list under a lock and writes it.
+    /// Changes the list under an advisory lock and writes it.
     pub fn change(&mut self, edit: impl FnOnce(&mut BTreeMap<String, TrustRecord>)) -> Result<(), Text> {
         let failed = |error: std::io::Error| {
             let file = self.home.join("trust.json");
@@ -72,7 +71,7 @@ impl TrustList {
         edit(&mut folders);
         let kept = Kept { version: VERSION, folders };
         let text = serde_json::to_vec_pretty(&kept).map_err(|error| failed(error.into()))?;
-        // A temporary file is the owner's alone, and stays so when it takes its place.
+        // A temporary file is created with mode 0600, which the rename keeps.
         let mut new = tempfile::NamedTempFile::new_in(&self.home).map_err(failed)?;
         new.write_all(&text).and_then(|()| new.as_file().sync_all()).map_err(failed)?;
         new.persist(self.home.join("trust.json")).map_err(|error| failed(error.error))?;

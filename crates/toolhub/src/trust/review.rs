@@ -1,4 +1,4 @@
-//! What a folder would do if it were trusted: programs, variables, addresses, settings and skills, for its owner to read.
+//! The effects that trusting a folder would have: programs, variables, URLs, settings and skills, for review by its owner.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -14,56 +14,56 @@ use super::scan::{CONFIG, Part, SERVERS, SHARED_SERVERS, Scan};
 use super::{steering, suspicious};
 use crate::settings::Settings;
 
-/// The most characters of a value that are shown.
+/// The maximum number of characters of a value that are shown.
 const MAX_SHOWN: usize = 4_000;
 /// Keys whose values are not shown.
 const SECRET_KEYS: [&str; 5] = ["key", "secret", "password", "token", "sha256"];
 
-/// What a folder brings.
+/// The contents of a folder.
 #[derive(Debug, Clone)]
 pub struct Review {
-    /// Its real path.
+    /// Its canonical path.
     pub folder: PathBuf,
-    /// Whether it is used.
+    /// The trust decision.
     pub verdict: Verdict,
-    /// Whether it is the current folder; of those above it only the skills are used.
+    /// Whether it is the current folder; of parent folders only the skills are used.
     pub is_here: bool,
-    /// What is not as it was when it was trusted.
+    /// The changes since the folder was trusted.
     pub changes: Vec<Change>,
-    /// Its files and folders, as one would name them.
+    /// The names of its files and folders, for display.
     pub brings: Vec<String>,
     /// Programs that would be started.
     pub programs: Vec<Program>,
-    /// Addresses that would be contacted.
+    /// URLs that would be contacted.
     pub addresses: Vec<Address>,
     /// Every setting, as key and value.
     pub settings: Vec<(String, String)>,
-    /// Settings that let tools, scripts or clients do more.
+    /// Settings that give tools, scripts or clients additional permissions.
     pub powers: Vec<Text>,
-    /// Files that can change what the owner's own servers run, if they are started here.
+    /// Files that can change what the owner's own servers run, if they are started in this folder.
     pub steering: Vec<String>,
     /// Its skills.
     pub skills: Vec<ReviewedSkill>,
-    /// What looks suspicious.
+    /// Suspicious findings.
     pub suspicious: Vec<Text>,
-    /// Why it cannot be trusted as it is.
+    /// Why it cannot be trusted in this state.
     pub problems: Vec<Text>,
 }
 
 /// A program that would be started.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Program {
-    /// What it is started for, such as the id of a server.
+    /// Its purpose, such as the id of a server.
     pub purpose: String,
-    /// The command and its arguments, as they are written.
+    /// The command and its arguments, before variable expansion.
     pub command: Vec<String>,
-    /// The file that the command leads to.
+    /// The file that the command resolves to.
     pub resolved: Option<PathBuf>,
-    /// The folder it starts in.
+    /// Its working directory.
     pub folder: PathBuf,
-    /// Variables of the user's that it would see, beside the usual ones such as `PATH`.
+    /// Variables of the user that it can read, besides common ones such as `PATH`.
     pub reads: Vec<String>,
-    /// Variables that are set for it, with their values as they are written.
+    /// Variables that are set for it, before expansion.
     pub sets: Vec<(String, String)>,
     /// Files of the project that it is started from.
     pub files: Vec<PathBuf>,
@@ -71,14 +71,14 @@ pub struct Program {
     pub sandboxed: bool,
 }
 
-/// An address that would be contacted.
+/// A URL that would be contacted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Address {
-    /// What for.
+    /// Its purpose.
     pub purpose: String,
-    /// The address, as it is written.
+    /// The URL, before variable expansion.
     pub url: String,
-    /// Variables of the user's that would be sent there.
+    /// Variables of the user that would be sent there.
     pub reads: Vec<String>,
 }
 
@@ -92,9 +92,9 @@ impl Review {
 /// A skill.
 #[derive(Debug, Clone)]
 pub struct ReviewedSkill {
-    /// Its folder or file, inside the project.
+    /// Its folder or file, relative to the project.
     pub path: PathBuf,
-    /// Its files that can be run.
+    /// Its executable files and scripts.
     pub scripts: Vec<PathBuf>,
 }
 
@@ -135,7 +135,7 @@ pub(super) fn review(scan: &Scan, verdict: &Verdict) -> Review {
         review.programs.push(program("[skills] python", &spec, (scan, &settings)));
     }
     own_addresses(&mut review, &settings);
-    // The same entry may stand in both files.
+    // Both files may contain the same entry.
     review.programs.dedup();
     review.addresses.dedup();
     review.suspicious = suspicious::look(scan, &review);
@@ -182,7 +182,7 @@ fn names<'a>(texts: impl Iterator<Item = &'a str>) -> Vec<String> {
     texts.flat_map(references).collect::<BTreeSet<_>>().into_iter().collect()
 }
 
-/// Addresses of the settings themselves.
+/// Adds the URLs of the settings.
 fn own_addresses(review: &mut Review, settings: &Settings) {
     let mut add = |purpose: &str, url: Option<&String>, secret: Option<&str>| {
         let Some(url) = url else { return };
@@ -199,7 +199,7 @@ fn own_addresses(review: &mut Review, settings: &Settings) {
     }
 }
 
-/// Settings that let tools, scripts or clients do more than they could without them.
+/// Settings that give tools, scripts or clients additional permissions.
 fn powers(settings: &Settings, scan: &Scan) -> Vec<Text> {
     let mut powers = Vec::new();
     let mut add = |en: String, zh: String| powers.push(Text::new(en, zh));
@@ -268,7 +268,7 @@ fn powers(settings: &Settings, scan: &Scan) -> Vec<Text> {
     powers
 }
 
-/// Its skills, each with what can be run.
+/// The skills of the folder, each with its scripts.
 fn skills(scan: &Scan) -> Vec<ReviewedSkill> {
     let files: Vec<&PathBuf> =
         scan.parts.keys().filter(|(part, _)| *part == Part::Skill).map(|(_, file)| file).collect();
@@ -295,12 +295,12 @@ fn skills(scan: &Scan) -> Vec<ReviewedSkill> {
     skills
 }
 
-/// A path as it is named inside the project.
+/// A path relative to the folder.
 pub(super) fn short(scan: &Scan, path: &Path) -> PathBuf {
     path.strip_prefix(&scan.spot.folder).unwrap_or(path).to_owned()
 }
 
-/// Every setting of a TOML text, by its whole key.
+/// All settings of a TOML text, by their full key.
 fn flattened(text: &str) -> Vec<(String, String)> {
     let Ok(document) = text.parse::<DocumentMut>() else { return Vec::new() };
     let mut all = Vec::new();

@@ -1,5 +1,4 @@
-//! Everything that a project folder brings, read once: config files, skills, and the files that servers name; and the
-//! digest over all of it.
+//! Scans a project folder once: its config files, skills, and the files that servers name; and computes the digest of all of it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -14,18 +13,18 @@ use crate::settings::Settings;
 
 /// The settings of a project.
 pub(crate) const CONFIG: &str = "toolhub.toml";
-/// Its servers beside the settings; without settings they are not read.
+/// Its servers; read only if there are settings.
 pub(crate) const SERVERS: &str = "mcp.json";
-/// The servers that other clients read, too.
+/// The servers in the file that other MCP clients read, too.
 pub(crate) const SHARED_SERVERS: &str = ".mcp.json";
-/// Folders in which agents keep skills, below a project or a user's home.
+/// Folders of agents' skills, relative to a project or a user's home.
 pub(crate) const AGENT_SKILLS: [&str; 2] = [".agents/skills", ".claude/skills"];
-/// The folder of skills beside the settings.
+/// The folder of skills next to the settings.
 const CONFIG_SKILLS: &str = "skills";
-/// The most skill files of one project, and their most bytes.
+/// The maximum number and total size of the skill files of a project.
 const MAX_SKILL_FILES: usize = 10_000;
 const MAX_SKILL_BYTES: u64 = 256 << 20;
-/// What tools write beside files, and nothing here reads.
+/// Folders that tools create and that are not part of a skill.
 const IGNORED: [&str; 2] = [".git", "__pycache__"];
 
 /// Which part of a workspace a file belongs to.
@@ -36,10 +35,10 @@ pub(crate) enum Part {
     Launched,
 }
 
-/// How closely a folder is looked at.
+/// How much of a folder is scanned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Depth {
-    /// Which files there are. Nothing is opened: links may lead anywhere.
+    /// The names of files. No file is opened: links may lead anywhere.
     Names,
     /// Also the config files, and the files that servers name.
     Config,
@@ -47,18 +46,18 @@ pub(crate) enum Depth {
     Full,
 }
 
-/// Where a folder is looked at.
+/// The location of a scanned folder.
 #[derive(Debug, Clone)]
 pub(crate) struct Spot {
-    /// The folder, as its real path.
+    /// The canonical path of the folder.
     pub(crate) folder: PathBuf,
-    /// The top of its project.
+    /// The root of its project.
     pub(crate) project: PathBuf,
     /// Whether it is the user's home, whose skills are the user's own.
     pub(crate) is_home: bool,
 }
 
-/// What a folder brings.
+/// The contents of a folder.
 #[derive(Debug)]
 pub(crate) struct Scan {
     pub(crate) spot: Spot,
@@ -70,14 +69,14 @@ pub(crate) struct Scan {
     pub(crate) parts: BTreeMap<(Part, PathBuf), FileState>,
     /// The files that each entry names.
     pub(crate) launches: Vec<(StdioSpec, BTreeMap<PathBuf, FileState>)>,
-    /// Folders of skills that hold something, as they are named in the project.
+    /// Non-empty folders of skills, by their path in the project.
     pub(crate) skill_folders: Vec<PathBuf>,
-    /// Why it cannot be checked as a whole.
+    /// Why it cannot be checked completely.
     pub(crate) problems: Vec<Text>,
 }
 
 impl Scan {
-    /// Looks at what the folder brings.
+    /// Scans a folder.
     pub(crate) fn of(spot: Spot, depth: Depth) -> Self {
         let owner = std::fs::metadata(&spot.folder).ok().and_then(|found| files::owner_of(&found));
         let mut scan = Self {
@@ -102,28 +101,28 @@ impl Scan {
         scan
     }
 
-    /// Whether it brings nothing at all.
+    /// Whether it contains nothing relevant.
     pub(crate) fn is_empty(&self) -> bool {
         self.configs.is_empty() && self.skill_folders.is_empty() && self.problems.is_empty()
     }
 
-    /// The text of a config file; `None` where it is not there or not UTF-8.
+    /// The text of a config file; `None` if it does not exist or is not UTF-8.
     pub(crate) fn text(&self, name: &str) -> Option<&str> {
         self.configs.get(name).and_then(|bytes| std::str::from_utf8(bytes).ok())
     }
 
-    /// The settings, if there are any and they can be read.
+    /// The settings, if they exist and can be parsed.
     pub(crate) fn settings(&self) -> Option<Settings> {
         Settings::parse(Path::new(CONFIG), self.text(CONFIG)?).ok()
     }
 
-    /// The servers of all its files that can be read.
+    /// The servers of all its files that can be parsed.
     pub(crate) fn servers(&self) -> Vec<ServerSpec> {
         let in_file = |name: &str| servers_in(Path::new(name), self.text(name)?).ok();
         [SERVERS, SHARED_SERVERS].into_iter().filter_map(in_file).flatten().collect()
     }
 
-    /// What it brings, as one would name it.
+    /// The names of its files and folders, for display.
     pub(crate) fn names(&self) -> Vec<String> {
         let configs =
             [CONFIG, SERVERS, SHARED_SERVERS].into_iter().filter(|name| self.configs.contains_key(name));
@@ -133,9 +132,9 @@ impl Scan {
         configs.chain(self.skill_folders.iter().map(short)).collect()
     }
 
-    /// A user other than the current one and root, who owns the folder or a file in it.
+    /// A user other than the current user and root who owns the folder or a file in it.
     pub(crate) fn foreign_owner(&self) -> Option<u32> {
-        // Folders of skills, up to the folder itself: their owners can replace what is in them.
+        // Includes the parents of skill folders up to the folder itself: their owners can replace their contents.
         let around = |root: &'_ PathBuf| {
             let parts = root.ancestors().take_while(|part| *part != self.spot.folder);
             parts
@@ -149,8 +148,8 @@ impl Scan {
         owners.flatten().find(|owner| *owner != me && *owner != 0)
     }
 
-    /// SHA-256 over the real path, the owner and every file. Each part is preceded by its length, so that no two
-    /// workspaces give the same bytes.
+    /// SHA-256 of the canonical path, the owner and every file. Each part is prefixed with its length, so that the encoding is
+    /// injective.
     pub(crate) fn digest(&self) -> String {
         let mut all = Sha256::new();
         let mut add = |bytes: &[u8]| {
@@ -189,7 +188,7 @@ impl Scan {
         }
     }
 
-    /// Every file below the folders of skills. Links are followed, as they are when skills are read.
+    /// Adds every file below the skill folders. Links are followed, as they are when skills are read.
     fn skills(&mut self, settings: Option<&Settings>, depth: Depth) {
         let folder = self.spot.folder.clone();
         let mut roots: Vec<PathBuf> = Vec::new();
@@ -235,7 +234,7 @@ impl Scan {
                 if entry.file_name().to_str().is_some_and(|name| IGNORED.contains(&name)) {
                     continue;
                 }
-                // Followed, since a link to a folder is looked into.
+                // Follows links, since linked folders are scanned, too.
                 let Ok(found) = std::fs::metadata(&path) else { continue };
                 if found.is_dir() {
                     waiting.push(path);
@@ -260,7 +259,7 @@ impl Scan {
         Ok(())
     }
 
-    /// The files of the project that servers, and the Python of skills, are started from.
+    /// Adds the files of the project that servers, and the Python interpreter of skills, are started from.
     fn launched(&mut self, settings: Option<&Settings>) {
         let python = settings.and_then(|settings| settings.skills.python.clone());
         let python = python.map(|command| StdioSpec { command, ..StdioSpec::default() });
@@ -282,7 +281,7 @@ impl Scan {
         }
     }
 
-    /// Where its entries are started.
+    /// The location where its entries are started.
     pub(crate) fn site(&self) -> HubService {
         HubService { folder: self.spot.folder.clone(), project: self.spot.project.clone() }
     }

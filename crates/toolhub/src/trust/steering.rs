@@ -1,32 +1,32 @@
-//! Whether the current folder could change what a program of the owner runs. Package runners, interpreters, shims and whatever
-//! they start read files of the folder they are started in, and no list of such files is complete. So a folder that is not
-//! trusted counts as harmless only if everything in it is known to be data; else the owner's programs start elsewhere.
+//! Checks whether the current folder can change what a program of the owner runs. Package runners, interpreters, shims and their
+//! children read files of their working directory, and no list of such files is complete. So an untrusted folder counts as
+//! harmless only if everything in it is known to be data; otherwise the owner's programs are started in another folder.
 
 use std::fs::DirEntry;
 use std::path::{Path, PathBuf};
 
 use super::{files, git_folder};
 
-/// Endings of files that are data to every program.
+/// Extensions of files that every program treats as data.
 const DATA: [&str; 52] = [
     "xlsx", "xls", "xlsm", "ods", "csv", "tsv", "parquet", "txt", "md", "rst", "log", "pdf", "doc", "docx",
     "odt", "rtf", "ppt", "pptx", "odp", "epub", "tex", "bib", "png", "jpg", "jpeg", "gif", "webp", "svg",
     "bmp", "tif", "tiff", "ico", "mp3", "mp4", "m4a", "wav", "ogg", "flac", "mov", "avi", "mkv", "webm",
     "zip", "gz", "7z", "db", "sqlite", "sqlite3", "eml", "ics", "vcf", "html",
 ];
-/// Names of files without an ending, and of hidden files, that are data.
+/// Names of files without an extension, and of hidden files, that are data.
 const DATA_NAMES: [&str; 8] =
     ["README", "LICENSE", "COPYING", "NOTICE", "AUTHORS", "CHANGELOG", ".gitignore", ".DS_Store"];
-/// Names with an ending of data that programs read as instructions, in lower case.
+/// Names with an extension of data that programs interpret, in lower case.
 const NOT_DATA: [&str; 5] =
     ["cmakelists.txt", "entry_points.txt", "top_level.txt", "requirements.txt", "constraints.txt"];
-/// Endings of folders from which Python loads plugins.
+/// Suffixes of folders from which Python loads plugins.
 const PYTHON_METADATA: [&str; 3] = [".dist-info", ".egg-info", ".egg"];
-/// How names of licenses begin that go on after a hyphen, as `LICENSE-MIT` does. Programs that read a folder look for none of them.
+/// Prefixes of license files, such as `LICENSE-MIT`. No program searches its folder for them.
 const LICENSES: [&str; 4] = ["LICENSE-", "LICENCE-", "COPYING-", "NOTICE-"];
-/// Endings of files that are run, which are named before others.
+/// Extensions of scripts, which are reported before other files.
 const SCRIPTS: [&str; 11] = ["py", "js", "mjs", "cjs", "ts", "sh", "rb", "pl", "ps1", "bat", "cmd"];
-/// Files and folders that programs look for in the folders above, too. A folder with `HEAD` may be a bare repository.
+/// Files and folders that programs also search for in parent folders. A folder with `HEAD` may be a bare repository.
 const LOOKED_FOR_ABOVE: [&str; 95] = [
     "package.json",
     "node_modules",
@@ -124,17 +124,17 @@ const LOOKED_FOR_ABOVE: [&str; 95] = [
     "Directory.Build.props",
     "HEAD",
 ];
-/// The most files and folders that are looked at, all levels together; a folder with more is not harmless.
+/// The maximum number of files and folders on all levels; a folder with more is not harmless.
 const MAX_ENTRIES: usize = 2_000;
-/// The most levels of folders; a folder with more is not harmless.
+/// The maximum depth; a deeper folder is not harmless.
 const MAX_LEVELS: usize = 16;
 
-/// What in the folder could change what a program of the owner runs, as one would name it; `None` if nothing could.
+/// The file or folder that can change what a program of the owner runs, for display; `None` if there is none.
 pub(super) fn found_in(folder: &Path, user: Option<&Path>) -> Option<String> {
     found_below(folder).or_else(|| found_above(folder, user))
 }
 
-/// Looks at every level of the folder, since programs load code from subfolders, too: plugins, packages, `PATH`.
+/// Checks all levels of the folder, since programs also load code from subfolders: plugins, packages, `PATH`.
 fn found_below(folder: &Path) -> Option<String> {
     let (mut level, mut count) = (vec![PathBuf::new()], 0);
     for _ in 0..MAX_LEVELS {
@@ -180,7 +180,7 @@ fn found_above(folder: &Path, user: Option<&Path>) -> Option<String> {
     })
 }
 
-/// The order in which files are named: those that programs look for, then scripts, then the rest.
+/// The order in which files are reported: those that programs search for, then scripts, then the rest.
 fn rank(name: &str) -> usize {
     let is_script = Path::new(name)
         .extension()
@@ -194,18 +194,18 @@ fn is_license(name: &str) -> bool {
     LICENSES.iter().any(|head| name.starts_with(head)) && !name.contains('.')
 }
 
-/// What an entry of a folder is.
+/// The kind of a folder's entry.
 enum Kind {
-    /// A file, or a repository, that changes nothing that a program runs.
+    /// A file or repository that does not change what a program runs.
     Data,
-    /// A folder that is to be looked into.
+    /// A folder to scan.
     Folder,
     Other,
 }
 
 fn kind_of(entry: &DirEntry) -> Kind {
     let name = entry.file_name();
-    // A link is not followed: it is neither a folder nor a file here.
+    // Links are not followed: a link is neither a folder nor a file here.
     let (Some(name), Ok(about)) = (name.to_str(), entry.metadata()) else { return Kind::Other };
     if about.is_dir() {
         let is_metadata = || PYTHON_METADATA.iter().any(|ending| name.to_lowercase().ends_with(ending));

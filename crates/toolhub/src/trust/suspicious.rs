@@ -1,4 +1,4 @@
-//! What in a workspace should make its owner look twice before trusting it.
+//! Finds suspicious contents of a workspace, for its owner to review before trusting it.
 
 use std::path::Path;
 
@@ -12,9 +12,9 @@ use super::review::{Address, Program, Review, short};
 use super::scan::{Part, Scan};
 use crate::skills::{look_at, pieces};
 
-/// The most that is listed.
+/// The maximum number of findings.
 const MAX_FINDINGS: usize = 40;
-/// Variables by which a program is made to load other code.
+/// Variables that make a program load other code.
 const LOADERS: [&str; 14] = [
     "LD_PRELOAD",
     "LD_LIBRARY_PATH",
@@ -31,13 +31,13 @@ const LOADERS: [&str; 14] = [
     "JAVA_TOOL_OPTIONS",
     "PATH",
 ];
-/// Beginnings of such variables.
+/// Prefixes of such variables.
 const LOADER_PREFIXES: [&str; 6] = ["LD_", "DYLD_", "NPM_CONFIG_", "UV_", "PIP_", "GIT_CONFIG"];
 const SHELLS: [&str; 8] = ["sh", "bash", "zsh", "dash", "fish", "ksh", "cmd", "powershell"];
 const INTERPRETERS: [&str; 7] = ["python", "node", "perl", "ruby", "deno", "bun", "php"];
-/// Words of names that hold secrets.
+/// Parts of names of variables that contain secrets.
 const SECRETS: [&str; 7] = ["KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "CREDENTIAL", "AUTH"];
-/// Texts in which instructions to a model are looked for.
+/// Extensions of texts that are searched for instructions to a model.
 const PROSE: [&str; 4] = ["md", "txt", "rst", "markdown"];
 
 pub(super) fn look(scan: &Scan, review: &Review) -> Vec<Text> {
@@ -143,7 +143,7 @@ fn look_at_address(address: &Address, found: &mut Vec<Text>) {
     }
 }
 
-/// Texts that a person does not see as a program reads them.
+/// Finds characters that are invisible or misleading to a reader.
 fn look_at_text(name: &str, text: &str, found: &mut Vec<Text>) {
     let hidden = |line: &&str| line.split('\t').any(|part| visible(part.trim_end_matches('\r')) != part);
     if let Some((at, _)) = text.lines().enumerate().find(|(_, line)| hidden(line)) {
@@ -206,20 +206,20 @@ fn stem(command: &str) -> String {
     name.unwrap_or_default()
 }
 
-/// Whether a flag of a shell says that the next argument is code: `-c`, `-lc`, `/c`.
+/// Whether a flag of a shell is followed by code: `-c`, `-lc`, `/c`.
 fn is_inline(flag: &str) -> bool {
     let letters = flag.strip_prefix('-').filter(|rest| !rest.starts_with('-'));
     letters.is_some_and(|letters| letters.contains('c')) || flag.eq_ignore_ascii_case("/c")
 }
 
-/// Whether a package is named with its version: `name@1.2.3`, `name==1.2.3`.
+/// Whether a package has a pinned version: `name@1.2.3`, `name==1.2.3`.
 fn is_pinned(package: &str) -> bool {
     let version = package.rsplit_once('@').filter(|(name, _)| !name.is_empty()).map(|(_, version)| version);
     let version = version.or_else(|| package.split_once("==").map(|(_, version)| version));
     version.is_some_and(|version| version.starts_with(|c: char| c.is_ascii_digit()))
 }
 
-/// Whether an address is of the range that only this network segment knows (169.254.0.0/16, fe80::/10).
+/// Whether the host of a URL is a link-local address (169.254.0.0/16, fe80::/10).
 fn is_link_local(url: &str) -> bool {
     match Url::parse(url).ok().as_ref().and_then(Url::host) {
         Some(Host::Ipv4(address)) => address.is_link_local(),
@@ -235,7 +235,7 @@ fn is_secret(name: &str) -> bool {
     SECRETS.iter().any(|word| name.contains(word))
 }
 
-/// Whether an address is surely on this machine.
+/// Whether the host of a URL is loopback or `localhost`.
 fn is_local(url: &str) -> bool {
     match Url::parse(url).ok().as_ref().and_then(Url::host) {
         Some(Host::Ipv4(address)) => address.is_loopback(),

@@ -1,4 +1,4 @@
-//! Unit tests of workspace trust: which folders belong to a project, what changes the digest, and who grants consent.
+//! Unit tests of workspace trust: the folders of a project, the inputs of the digest, and the granting of consent.
 
 use proptest::prelude::*;
 use toolhub_core::ServerId;
@@ -73,7 +73,7 @@ fn grants_no_consent_to_a_projects_server_unless_the_folder_is_trusted() {
     let trusted = place.find(&RunTrust { current_folder: true, ..RunTrust::default() });
     assert!(trusted.consent(&spec, file).permit().is_ok());
     assert!(trusted.shared_servers().is_some());
-    // The owner's own file needs no trust.
+    // The owner's own file requires no trust.
     assert!(untrusted.consent(&spec, Path::new("/etc/toolhub/mcp.json")).permit().is_ok());
 }
 
@@ -91,7 +91,7 @@ fn fingerprints_differ_where_boundaries_do() {
     ];
     let all: std::collections::BTreeSet<String> = shifted.iter().map(ServerSpec::fingerprint).collect();
     assert_eq!(all.len(), shifted.len());
-    // The same entry of two folders is not the same server.
+    // Equal entries of two folders are different servers.
     let mut bound = server("x", &[], &[]);
     let own = bound.fingerprint();
     bound.consent = Consent::bound(Arc::new(Bound { digest: "d".to_owned(), launch: None }));
@@ -137,7 +137,7 @@ fn a_scan_that_is_not_complete_is_never_trusted() {
     assert!(found.trust().is_err());
 }
 
-/// Consent is granted in this folder, and nowhere else in the program.
+/// Only this folder grants consent.
 #[test]
 fn no_other_code_grants_consent() {
     fn look(folder: &Path, found: &mut Vec<String>) {
@@ -171,7 +171,7 @@ fn no_other_code_grants_consent() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// Whatever two lists of arguments and variables are, they have the same fingerprint only if they are the same.
+    /// Two lists of arguments and variables have the same fingerprint only if they are equal.
     #[test]
     fn fingerprints_are_injective(
         one in (prop::collection::vec("[ab, =]{0,3}", 0..4), prop::collection::vec(("[ab]", "[ab, =]{0,3}"), 0..3)),

@@ -1,5 +1,5 @@
-//! Every file below a folder, for launches that do not tell which files they start. What `git` writes at each commit is left
-//! out; its configuration, its hooks and everything else that lies in `.git` is not.
+//! Hashes every file below a folder, for launches whose files cannot be determined. Files that `git` writes at each commit are
+//! omitted; its configuration, hooks and everything else in `.git` are not.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -8,10 +8,10 @@ use toolhub_core::lang::Text;
 
 use super::files::{self, FileState};
 
-/// The most files of a project that is bound as a whole, and their most bytes.
+/// The maximum number and total size of the files of a project that is bound as a whole.
 const MAX_TREE_FILES: usize = 10_000;
 const MAX_TREE_BYTES: u64 = 256 << 20;
-/// Files that `git` writes by itself in `.git`.
+/// Files that `git` itself writes in `.git`.
 const GIT_FILES: [&str; 14] = [
     "HEAD",
     "ORIG_HEAD",
@@ -28,10 +28,10 @@ const GIT_FILES: [&str; 14] = [
     "gc.log",
     "index.lock",
 ];
-/// Folders of `.git` with files that `git` writes by itself.
+/// Folders of `.git` with files that `git` itself writes.
 const GIT_FOLDERS: [&str; 2] = ["refs", "logs"];
 
-/// Adds the state of every file below the folders. Links are followed; a folder is entered once.
+/// Adds the state of every file below the folders. Links are followed; each folder is scanned once.
 pub(super) fn add(
     roots: impl IntoIterator<Item = PathBuf>,
     found: &mut BTreeMap<PathBuf, FileState>,
@@ -70,7 +70,7 @@ pub(super) fn add(
     Ok(())
 }
 
-/// Whether a file is one that `git` writes by itself. One that can be executed is not.
+/// Whether `git` itself writes the file. Executable files do not count.
 fn is_written_by_git(file: &Path) -> bool {
     let parts: Vec<&str> = file.iter().filter_map(|part| part.to_str()).collect();
     let Some(at) = parts.iter().rposition(|part| *part == ".git") else { return false };

@@ -1,24 +1,24 @@
-//! Lines of bounded length: an endless line costs no memory, and is told as soon as it is too long.
+//! Reads lines of bounded length: an overlong line is reported as soon as it exceeds the limit, and is not buffered.
 
 use tokio::io::{AsyncBufRead, AsyncBufReadExt};
 
 /// The longest line that is kept.
 pub(crate) const MAX_LINE_BYTES: usize = 16 << 20;
-/// How much of a line that is too long is kept, to tell what it was.
+/// How much of an overlong line is kept, to identify the message.
 const KEPT_BYTES: usize = 4096;
 
-/// What came next.
+/// The result of reading a line.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Line {
-    /// A whole line, without its end.
+    /// A complete line, without its newline.
     Whole(Vec<u8>),
-    /// A line that is too long: its beginning. What is left of it is skipped.
+    /// The start of an overlong line. The rest of it is skipped.
     TooLong(Vec<u8>),
     /// The stream ended.
     End,
 }
 
-/// Cuts a stream into lines.
+/// Splits a stream into lines.
 #[derive(Debug)]
 pub(crate) struct Lines<R> {
     reader: R,
@@ -32,15 +32,15 @@ impl<R: AsyncBufRead + Unpin> Lines<R> {
         Self { reader, longest, line: Vec::new(), skipping: false }
     }
 
-    /// The next line. Safe to drop: what was read is kept.
+    /// Returns the next line. Cancel safe.
     pub(crate) async fn next(&mut self) -> Line {
         loop {
             let buffer = match self.reader.fill_buf().await {
                 Ok(buffer) if !buffer.is_empty() => buffer,
-                // An end inside a line is an end: half a message is none.
+                // A partial line at the end of the stream is discarded.
                 _ => return Line::End,
             };
-            // The library looks for the end many bytes at a time; and reading from memory cannot fail.
+            // `read_until` uses memchr, and reading from memory cannot fail.
             let mut rest = buffer;
             let used = if self.skipping {
                 std::io::BufRead::skip_until(&mut rest, b'\n')

@@ -1,5 +1,5 @@
-//! Many requests over one stream of messages: pairs answers with requests, whatever carries the messages. Callers note what
-//! they wait for and send it themselves; whoever reads the stream hands them what comes.
+//! Multiplexes requests over one message stream, independent of its carrier: matches responses to requests. Callers register a
+//! request and send it themselves; the reader of the stream delivers the responses.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -18,18 +18,18 @@ use super::{Inbox, Listener, OutgoingRequest, progress_token};
 use crate::error::McpError;
 use crate::wire::{self, Incoming, NotAMessage};
 
-/// Requests under way at most; others wait for their turn.
+/// Maximum number of requests in flight; others wait.
 const MAX_PENDING: usize = 1024;
-/// Messages that may wait to be sent: every request under way, and as many that tell of its end.
+/// Maximum number of queued outgoing messages: every request in flight, and a cancellation for each.
 pub(crate) const MAX_QUEUED: usize = 2 * MAX_PENDING;
-/// Questions of the server's that are answered at the same time.
+/// Maximum number of requests of the server that are answered concurrently.
 const MAX_QUESTIONS: usize = 64;
-/// How long an answer to one waits before it is sent again, where too much waits to be sent.
+/// Pause before an answer to the server is sent again if the queue is full.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// What carries messages to the other side.
+/// The sending side of a message stream.
 pub(crate) trait Outlet: Send + Sync + 'static {
-    /// Takes a message, without waiting; gives it back where too many wait already.
+    /// Queues a message without waiting. Returns it if the queue is full.
     fn put(&self, message: String) -> Result<(), String>;
 }
 
@@ -50,7 +50,7 @@ struct Pending {
 enum Stage {
     #[default]
     Open,
-    /// The stream has ended, and why is being found out: nothing is sent any more.
+    /// The stream has ended, and the cause is being determined: nothing is sent any more.
     Ending,
     Over,
 }
@@ -61,7 +61,7 @@ struct UnderWay {
     stage: Stage,
 }
 
-/// What callers and whoever reads the stream share.
+/// The state that callers and the reader of the stream share.
 struct Desk<O> {
     outlet: O,
     under_way: Mutex<UnderWay>,
@@ -73,14 +73,15 @@ impl<O> Desk<O> {
         self.under_way.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Notes a request; whether it is to be sent, or `None` where nobody is there any more to answer it.
+    /// Registers a request. Returns whether it is to be sent, or `None` if the stream is closed.
     fn enter(&self, id: u64, mut pending: Pending) -> Option<bool> {
         let mut under_way = self.under_way();
         let left = under_way.stage == Stage::Open;
         if under_way.stage == Stage::Over {
             return None;
         }
-        // Those that no server is told the end of stay until they are answered.
+        // Entries of dropped requests without cancellation (see `told` below) stay until answered; remove them if the table is
+        // full.
         if under_way.pending.len() >= MAX_PENDING {
             under_way.pending.retain(|_, pending| !pending.reply.is_closed());
         }
@@ -94,10 +95,10 @@ impl<O> Desk<O> {
     }
 }
 
-/// The callers' side. Dropping it ends the stream.
+/// The callers' side. Dropping it closes the stream.
 pub(crate) struct Callers<O> {
     desk: Arc<Desk<O>>,
-    /// As many as may be under way.
+    /// Limits the requests in flight.
     turns: Turns,
     _closing: DropGuard,
 }
@@ -109,7 +110,7 @@ impl<O> std::fmt::Debug for Callers<O> {
 }
 
 impl<O: Outlet> Callers<O> {
-    /// Both sides of a stream.
+    /// Creates both sides of a stream.
     pub(crate) fn new(outlet: O, inbox: Arc<dyn Inbox>) -> (Self, Mux<O>) {
         let desk = Arc::new(Desk { outlet, under_way: Mutex::default(), open: AtomicBool::new(true) });
         let closing = CancellationToken::new();
@@ -123,8 +124,8 @@ impl<O: Outlet> Callers<O> {
         self.desk.open.load(Ordering::Acquire)
     }
 
-    /// Waits for a turn, sends a request, and waits for its answer; `gone` tells why nobody is there to take it. One
-    /// that is dropped before it had its turn was never sent.
+    /// Waits for a permit, sends a request, and waits for its response. `gone` creates the error if the stream is closed. A
+    /// request that is dropped while waiting for the permit is never sent.
     pub(crate) fn request<'a>(
         &'a self,
         request: OutgoingRequest<'a>,
@@ -145,8 +146,8 @@ impl<O: Outlet> Callers<O> {
                     )));
                 }
             }
-            // Initialize may not be cancelled (2025-11-25, utilities/cancellation), and before it nothing else
-            // should be said to a legacy server either.
+            // `initialize` may not be cancelled (2025-11-25, utilities/cancellation), and a legacy server should not receive
+            // other messages before it.
             let told = !matches!(request.method, "initialize" | "server/discover" | "ping");
             let mut guard = CancelOnDrop { desk: &*self.desk, id: told.then_some(id) };
             let answer = answer.await;
@@ -155,7 +156,7 @@ impl<O: Outlet> Callers<O> {
         })
     }
 
-    /// Tells something; with too much waiting it is not told.
+    /// Sends a notification; it is dropped if the queue is full.
     pub(crate) fn notify(&self, body: String, gone: impl Fn() -> McpError) -> Result<(), McpError> {
         if !self.is_open() {
             return Err(gone());
@@ -165,7 +166,7 @@ impl<O: Outlet> Callers<O> {
     }
 }
 
-/// Tells the server when a request's caller went away.
+/// Sends a cancellation if the request's future is dropped.
 struct CancelOnDrop<'a, O: Outlet> {
     desk: &'a Desk<O>,
     id: Option<u64>,
@@ -176,33 +177,33 @@ impl<O: Outlet> Drop for CancelOnDrop<'_, O> {
         let Some(id) = self.id else { return };
         if self.desk.take(id).is_some_and(|pending| pending.left) {
             let params = RawObject::default().with("requestId", id).with("reason", "the caller went away");
-            // With too much waiting the server is not told; the answer is dropped all the same.
+            // If the queue is full, the cancellation is not sent; the response is discarded in any case.
             let _ = self.desk.outlet.put(wire::notification("notifications/cancelled", &params));
         }
     }
 }
 
-/// The side of whoever reads the stream.
+/// The reader's side of the stream.
 pub(crate) struct Mux<O> {
     desk: Arc<Desk<O>>,
     unneeded: CancellationToken,
     inbox: Arc<dyn Inbox>,
-    /// Answers to the server's own questions that are being found; they end with the stream.
+    /// The tasks that answer requests of the server; aborted with the stream.
     questions: JoinSet<()>,
 }
 
 impl<O: Outlet> Mux<O> {
-    /// What carries messages.
+    /// The sending side.
     pub(crate) fn outlet(&self) -> &O {
         &self.desk.outlet
     }
 
-    /// Cancelled when nobody needs the stream any more.
+    /// Cancelled when the callers' side is dropped.
     pub(crate) fn unneeded(&self) -> CancellationToken {
         self.unneeded.clone()
     }
 
-    /// Takes one message in; gives back what is none, for those who keep a server's last words.
+    /// Processes one incoming message. Returns the text if it is not a message, for the stderr log of the server.
     pub(crate) fn receive(&mut self, message: &Bytes) -> Option<String> {
         if message.trim_ascii().is_empty() {
             return None;
@@ -258,9 +259,9 @@ impl<O: Outlet> Mux<O> {
         self.desk.under_way().pending.get(&token)?.listener.clone()
     }
 
-    /// An answer that cannot be read fails the request whose id it shows. One that shows no id fails the only request under
-    /// way, as long as no client of the gateway has used the connection: in the handshake, and for calls of the owner.
-    /// With clients it may be the late answer to a request of another one that was cancelled, and goes to the log.
+    /// An invalid response fails the request whose id it contains. Without an id it fails the only request in flight, as long
+    /// as no client of the gateway has used the connection: in the handshake, and for calls of the owner. With clients it may
+    /// be the late response to a cancelled request of another client, and is only logged.
     pub(crate) fn misread(&self, id: Option<u64>, detail: String) {
         let owner = {
             let pending = &mut self.desk.under_way().pending;
@@ -277,7 +278,7 @@ impl<O: Outlet> Mux<O> {
         }
     }
 
-    /// A message that was not taken fails the call it was to begin; nobody waits for the others.
+    /// Fails the request whose message was rejected; other rejected messages are only logged.
     pub(crate) fn refused(&self, message: &str, error: McpError) {
         let id = match wire::read(&Bytes::copy_from_slice(message.as_bytes())) {
             Ok(Incoming::Request { id, .. }) => id.decode().ok(),
@@ -291,13 +292,13 @@ impl<O: Outlet> Mux<O> {
         }
     }
 
-    /// The stream has ended: nothing is sent any more. What is asked from now on waits to hear why.
+    /// Marks the stream as ended: nothing is sent any more. New requests wait for the cause.
     pub(crate) fn end(&self) {
         self.desk.under_way().stage = Stage::Ending;
         self.desk.open.store(false, Ordering::Release);
     }
 
-    /// The stream is lost: so is every answer. What was asked after its end has not left.
+    /// Fails all requests after the stream is lost. Requests made after its end count as not sent.
     pub(crate) fn fail_all(&self, error: &McpError) {
         let pending = {
             let mut under_way = self.desk.under_way();
@@ -369,7 +370,7 @@ mod tests {
         mux.unneeded().cancelled().await;
     }
 
-    /// An inbox of a connection that clients of the gateway have used.
+    /// The inbox of a connection that clients of the gateway have used.
     struct WithClients;
 
     impl Inbox for WithClients {

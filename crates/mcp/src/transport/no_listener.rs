@@ -1,4 +1,4 @@
-//! Who hears what servers say where a test wants to hear nothing.
+//! An inbox for tests that ignores all messages.
 
 use toolhub_core::{BoxFuture, RawJson};
 

@@ -1,5 +1,5 @@
-//! What goes out over a pipe: whoever has a line writes it, and takes along what others brought meanwhile. Only what the
-//! other side does not take at once is left to somebody who waits for it.
+//! Writes lines to a pipe. The caller that queues a line also writes it, together with the lines that others queue meanwhile.
+//! Only bytes that the pipe does not accept immediately are left to the `drive` task.
 
 use std::io;
 use std::pin::Pin;
@@ -12,42 +12,42 @@ use tokio::sync::Notify;
 
 use super::mux::{MAX_QUEUED, Outlet};
 
-/// How often whoever brings a line writes for others before it leaves that to who waits.
+/// How many batches a caller writes for others before it hands over to `drive`.
 const ROUNDS: usize = 8;
 
-/// Who writes.
+/// The owner of the pipe.
 enum WriterState<W> {
-    /// Nobody: nothing waits.
+    /// Idle: no line is queued.
     Free(W),
-    /// Somebody does.
+    /// A caller or `drive` is writing.
     Taken,
-    /// Whoever waits for the other side is to.
+    /// Handed over to `drive`.
     Left(W),
-    /// Nobody does any more.
+    /// Closed.
     Gone,
 }
 
 struct State<W> {
     pen: WriterState<W>,
-    /// What waits, in whole lines but for the first.
+    /// The queued bytes: complete lines, except that the first may be partly written.
     waiting: Vec<u8>,
-    /// How many lines are not written yet.
+    /// Number of lines that are not written yet.
     lines: usize,
     closed: bool,
 }
 
-/// The lines that go out over one pipe.
+/// Writes lines to one pipe.
 pub(super) struct PipeWriter<W> {
     state: Mutex<State<W>>,
-    /// Something is left to who waits.
+    /// Wakes `drive`.
     left: Notify,
 }
 
-/// Why nothing is written any more.
+/// The reason why writing stopped.
 pub(super) enum Stuck {
-    /// The other side is gone.
+    /// The pipe is broken.
     Broken(io::Error),
-    /// It took nothing for too long.
+    /// The reader accepted nothing until the timeout.
     Deaf,
 }
 
@@ -61,7 +61,7 @@ impl<W: AsyncWrite + Unpin> PipeWriter<W> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Closes the pipe, after what waits.
+    /// Closes the pipe after the queued lines are written.
     pub(super) fn close(&self) {
         let mut state = self.state();
         state.closed = true;
@@ -72,7 +72,7 @@ impl<W: AsyncWrite + Unpin> PipeWriter<W> {
         self.left.notify_one();
     }
 
-    /// Writes what is left to it until the pipe is closed; the other side may take nothing for so long.
+    /// Writes the bytes that callers hand over, until the pipe is closed. Fails if the reader accepts nothing for `patience`.
     pub(super) async fn drive(&self, patience: Duration) -> Result<(), Stuck> {
         loop {
             self.left.notified().await;
@@ -108,11 +108,11 @@ impl<W: AsyncWrite + Unpin> PipeWriter<W> {
         }
     }
 
-    /// Nothing waits: whoever has the next line may write it.
+    /// Releases the pipe when nothing is queued.
     fn put_down(&self, state: &mut State<W>, pipe: W) {
         if state.closed {
             state.pen = WriterState::Gone;
-            // Whoever waits for something to do need not any more.
+            // Lets `drive` return.
             self.left.notify_one();
         } else {
             state.pen = WriterState::Free(pipe);
@@ -164,7 +164,8 @@ impl<W: AsyncWrite + Unpin + Send + 'static> Outlet for Arc<PipeWriter<W>> {
     }
 }
 
-/// Writes as much as is taken at once; how much that was. Why no more was, whoever waits for it is told.
+/// Writes as much as the pipe accepts immediately and returns that number of bytes. Errors are left to `drive`, which writes
+/// the rest.
 fn write_now(pipe: &mut (impl AsyncWrite + Unpin), bytes: &[u8]) -> usize {
     let (mut written, mut nobody) = (0, Context::from_waker(Waker::noop()));
     while written < bytes.len() {
@@ -215,7 +216,7 @@ mod tests {
         let (ours, theirs) = tokio::io::duplex(4);
         let outbox = Arc::new(PipeWriter::new(ours));
         let taken = (0..2 * MAX_QUEUED).take_while(|_| outbox.put("x".to_owned()).is_ok()).count();
-        // Two lines were taken at once.
+        // The pipe accepted two lines immediately.
         assert_eq!(taken, MAX_QUEUED + 2);
         assert_eq!(outbox.put("z".to_owned()), Err("z".to_owned()));
         assert!(matches!(outbox.drive(Duration::from_secs(30)).await, Err(Stuck::Deaf)));

@@ -1,4 +1,4 @@
-//! A child and everything it started: begun with a chosen environment, ended for certain.
+//! A child process and its descendants: started with an explicit environment, terminated reliably.
 
 use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
@@ -11,15 +11,15 @@ use super::sandbox::SandboxedProcess;
 use crate::config::{Permitted, StdioSpec};
 use crate::error::McpError;
 
-/// How long a child may take to leave after its input was closed, and again after it was asked to.
+/// How long a child may take to exit after its stdin is closed, and again after SIGTERM.
 const GRACE: Duration = Duration::from_millis(1500);
 
-/// How a child is ended.
+/// How a child is terminated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Manners {
-    /// It gets the time to leave by itself.
+    /// With the full grace period.
     Gentle,
-    /// It never said a word, and need not be waited for.
+    /// With a tenth of it: the child never answered.
     Brisk,
 }
 
@@ -28,7 +28,7 @@ pub(crate) enum Manners {
 pub(crate) struct Process {
     pub(crate) child: Child,
     group: Group,
-    /// Goes last, and with it what the group did not hold.
+    /// Dropped last: cleans up the processes outside the group.
     enclosure: Option<Box<dyn SandboxedProcess>>,
 }
 
@@ -46,7 +46,7 @@ impl Process {
         }
         let fence = spec.fence.as_ref().map(|fence| fence.enclose(&mut command));
         let enclosure = fence.transpose().map_err(McpError::hopeless)?;
-        // The rest is said last: a fence may have put another program in front.
+        // Set last, since the sandbox may have replaced the program.
         let mut command = Command::from(command);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
         Group::prepare(&mut command);
@@ -55,7 +55,7 @@ impl Process {
         Ok(Self { child, group, enclosure })
     }
 
-    /// Why the child ended, where its fence had a part in that.
+    /// Adds the sandbox's explanation to the cause, if the sandbox ended the child.
     pub(crate) fn explain(&self, cause: Text, status: Option<ExitStatus>, last_words: &str) -> Text {
         let verdict = || {
             self.enclosure.as_ref().zip(status).and_then(|(fence, status)| fence.verdict(status, last_words))
@@ -69,7 +69,7 @@ impl Process {
         }
     }
 
-    /// Ends the child and all it started. Its input has been closed before.
+    /// Terminates the child and its descendants. Its stdin must be closed already.
     pub(crate) async fn stop(mut self, manners: Manners) -> Option<ExitStatus> {
         let grace = if manners == Manners::Gentle { GRACE } else { GRACE / 10 };
         let mut status = self.wait(grace).await;
@@ -77,7 +77,7 @@ impl Process {
             self.group.ask_to_leave();
             status = self.wait(grace).await;
         }
-        // Also where the child left by itself: what it started may not have.
+        // Also if the child has exited: its descendants may still run.
         self.group.kill();
         if status.is_none() {
             let _ = self.child.start_kill();
@@ -87,7 +87,7 @@ impl Process {
             self.group.forget();
         }
         if let Some(enclosure) = self.enclosure.take() {
-            // It looks for what is left, and empties a folder.
+            // Searches for remaining processes and empties a folder, so it blocks.
             let _ = tokio::task::spawn_blocking(move || drop(enclosure)).await;
         }
         status

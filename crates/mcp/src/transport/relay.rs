@@ -1,5 +1,4 @@
-//! The client's side of a link to a hub that runs already (see `crate::relay`): a transport whose other end is the hub's
-//! connection to the server.
+//! The client's side of a link to a running hub (see `crate::relay`): a transport over the hub's connection to the server.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -19,7 +18,7 @@ use crate::error::McpError;
 use crate::relay::{FAILED, Failure, Forwarding, HELLO_TIMEOUT, Hello, RelayStream, Welcome};
 use crate::wire::{self, on_one_line};
 
-/// How long the hub may leave a link unread.
+/// How long a write to a link may block.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(30);
 
 type Stream = Box<dyn RelayStream>;
@@ -33,16 +32,16 @@ pub(crate) struct Link {
     pub(crate) greeting: Greeting,
 }
 
-/// Why there is no link.
+/// The reason why there is no link.
 pub(crate) enum NoLink {
-    /// The hub is not used; nothing was sent to the server.
+    /// The hub cannot be used; nothing was sent to the server.
     Unusable(Text),
-    /// The hub is the right one, and could not connect the server.
+    /// The hub matches, but could not connect to the server.
     Failed(McpError),
 }
 
-/// Asks a hub for a link to a server. The caller sets the deadline for connecting the server; a hub that does not answer at all is
-/// given up after [`HELLO_TIMEOUT`].
+/// Requests a link to a server. The caller applies the connect timeout; a hub that does not answer at all is given up after
+/// [`HELLO_TIMEOUT`].
 pub(crate) async fn open(stream: Stream, hello: &Hello, server: &ServerId) -> Result<Link, NoLink> {
     let silent = || NoLink::Unusable(Text::new("it does not answer", "它没有响应"));
     let ended = || NoLink::Unusable(Text::new("it ended", "它已结束"));
@@ -76,14 +75,14 @@ async fn next(reader: &mut Reader) -> Option<Welcome> {
     }
 }
 
-/// The way to a server through a hub.
+/// The transport to a server through a hub.
 pub(crate) struct Relayed {
     callers: Callers<Outlet>,
     server: ServerId,
 }
 
 impl Relayed {
-    /// Starts to read the link; what the server asks or says goes to `inbox`.
+    /// Starts to read the link; requests and notifications of the server go to `inbox`.
     pub(crate) fn new(link: Link, server: ServerId, inbox: Arc<dyn Inbox>, tasks: &TaskTracker) -> Self {
         let Link { reader, writer, .. } = link;
         let outlet = Arc::new(PipeWriter::new(writer));
@@ -129,7 +128,7 @@ impl Transport for Relayed {
     }
 }
 
-/// Adds what a request says beside its message as the last member of the message.
+/// Adds `forwarding` as the last member of the message.
 fn with_forwarding(mut body: String, forwarding: &Forwarding) -> String {
     if body.ends_with('}') {
         body.pop();
@@ -138,7 +137,7 @@ fn with_forwarding(mut body: String, forwarding: &Forwarding) -> String {
     body
 }
 
-/// Reads a link until either side ends it. What was sent by then and not answered may have taken effect.
+/// Reads a link until either side closes it. Unanswered requests may have taken effect.
 async fn read(mut reader: Reader, mut mux: Mux<Outlet>, outlet: Outlet) {
     let unneeded = mux.unneeded();
     let reading = async {

@@ -1,4 +1,5 @@
-//! The old HTTP+SSE (2024-11-05): one stream brings every message, each of ours is a POST to the endpoint it names.
+//! The HTTP+SSE transport (2024-11-05): one stream carries all messages of the server; ours are POSTs to the endpoint that it
+//! names.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,19 +24,19 @@ use crate::error::McpError;
 use crate::oauth::{self, Authorizer};
 use crate::wire;
 
-/// How long a message of ours may take to be accepted.
+/// Timeout of a POST.
 const POST_DEADLINE: Duration = Duration::from_secs(30);
-/// Messages of ours that are on their way at the same time.
+/// Maximum number of concurrent POSTs.
 const MAX_POSTS: usize = 32;
 
-/// The way to an old HTTP server.
+/// The transport to an HTTP+SSE server.
 #[derive(Debug)]
 pub(crate) struct Sse {
     callers: Callers<mpsc::Sender<String>>,
 }
 
 impl Sse {
-    /// Opens the stream and waits for the endpoint that it names first. The caller sets the deadline.
+    /// Opens the stream and waits for its `endpoint` event. The caller applies the timeout.
     pub(crate) async fn open(
         spec: &Permitted<HttpSpec>,
         authorizer: Option<Arc<dyn Authorizer>>,
@@ -65,7 +66,7 @@ impl Sse {
     }
 }
 
-/// The endpoint the server names, if it is its own: anywhere else, a server could have us post secrets to others.
+/// Resolves the endpoint and checks its origin: otherwise a server could make us post secrets to other hosts.
 fn same_origin(url: &Url, named: &str) -> Result<Url, McpError> {
     let endpoint = url.join(named.trim()).map_err(|error| {
         McpError::hopeless(format!("the endpoint that it names (`{named}`) is no address: {error}"))
@@ -112,7 +113,7 @@ impl Events {
         }
     }
 
-    /// The next event; `None` at the end. Safe to drop: what was read is kept.
+    /// Returns the next event; `None` at the end. Cancel safe.
     async fn next(&mut self) -> Result<Option<SseEvent>, McpError> {
         loop {
             if let Some(event) = self.ready.pop_front() {
@@ -141,7 +142,7 @@ struct Sender {
 }
 
 impl Sender {
-    /// Posts one message; where it was not taken, gives it back with the reason, for whoever waits for an answer to it.
+    /// Posts one message. If it was not accepted, returns it with the error, to fail the request that waits for it.
     async fn post(self, body: String) -> Option<(String, McpError)> {
         let request =
             self.client.post(self.endpoint).headers(self.headers).header(CONTENT_TYPE, "application/json");
@@ -204,7 +205,7 @@ impl Actor {
         self.mux.end();
         match error {
             Some(error) => self.mux.fail_all(&error),
-            // What is queued, such as a cancellation, still goes out.
+            // Sends the queued messages, such as cancellations.
             None => {
                 let farewell = async {
                     while let Ok(message) = self.messages.try_recv() {

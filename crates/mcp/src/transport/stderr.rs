@@ -1,17 +1,17 @@
-//! The last words of a child: a bounded ring of what it wrote to its standard error.
+//! A bounded ring buffer of a child's stderr.
 
 use std::collections::VecDeque;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// How much is kept.
+/// Maximum size in bytes.
 const MAX_BYTES: usize = 64 << 10;
 /// How many lines an error shows.
 const TAIL_LINES: usize = 8;
-/// How much of a line an error shows.
+/// How many characters of a line an error shows.
 const TAIL_LINE_CHARS: usize = 300;
 
-/// The end of what a child wrote to its standard error.
+/// The last bytes that a child wrote to stderr.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct StderrRing(Arc<Mutex<VecDeque<u8>>>);
 
@@ -24,7 +24,7 @@ impl StderrRing {
         ring.extend(bytes);
     }
 
-    /// Writes what is kept to a file of the owner's own, in place of what was there; nothing where nothing was said.
+    /// Replaces a file, readable by the owner only, with the buffer's content; does nothing if it is empty.
     pub(crate) fn keep(&self, file: &Path) -> std::io::Result<()> {
         let bytes: Vec<u8> = {
             let ring = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -51,7 +51,7 @@ impl StderrRing {
     }
 }
 
-/// The last lines of what a program wrote, as an error shows them: few, not too long, empty ones left out.
+/// The last non-empty lines of a program's output, limited in number and length, for error messages.
 pub fn last_lines(bytes: &[u8]) -> Vec<String> {
     let text = String::from_utf8_lossy(bytes);
     let lines: Vec<&str> = text.lines().map(str::trim_end).filter(|line| !line.is_empty()).collect();

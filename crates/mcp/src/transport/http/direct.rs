@@ -1,5 +1,5 @@
-//! The lean HTTP/1.1 client for calls: pooled connections, with or without TLS, each driven by the task of the call, so
-//! that an exchange wakes no other task. Proxies, redirects, logins, compression and HTTP/2 are left to the general client,
+//! HTTP/1.1 client for calls, with pooled connections, with or without TLS. Each connection is driven by the task of the call,
+//! so that a request wakes no other task. Proxies, redirects, logins, compression and HTTP/2 are handled by the general client,
 //! `client`, which is used when a server needs them.
 
 use std::future::poll_fn;
@@ -32,13 +32,12 @@ use super::framing::{Framing, FramingError, Head, Known, Part};
 use crate::error::McpError;
 use crate::transport::MAX_RESULT_BYTES;
 
-/// Connections that are kept for the next message, and for how long.
+/// Maximum number of idle connections per worker, and the idle timeout.
 const KEPT: usize = 64;
 const KEPT_FOR: Duration = Duration::from_secs(60);
-/// A message up to this length goes out in one piece with its head.
+/// Maximum size of a body that is written together with its head.
 pub(super) const SHORT: usize = 16 << 10;
-/// How much is read at once, at least, of an answer that does not come in one piece; and the room that is made for that
-/// where there is less.
+/// Minimum free space for a read if the response does not arrive in one piece, and the size reserved if there is less.
 const LEAST: usize = 2 << 10;
 const ROOM: usize = 8 << 10;
 
@@ -48,36 +47,37 @@ pub(super) struct DirectClient {
     uri: Uri,
     /// Host and port, for errors.
     place: String,
-    /// TLS failed once: everything goes through the general client.
+    /// Set after a failed TLS handshake: all requests use the general client.
     disabled: AtomicBool,
-    /// Host and port as the server is told them.
+    /// The value of the `Host` header.
     pub(super) authority: String,
-    /// What is asked for there.
+    /// The request target (path and query).
     pub(super) target: String,
-    /// A connection is kept for those in the worker where it was made: what comes over it wakes nobody elsewhere.
+    /// Idle connections per worker: a connection is reused only by the worker that opened it, so that its I/O wakes no other
+    /// one.
     idle: PerWorker<Mutex<Vec<Wire>>>,
-    /// The head of the last answer: whatever connection they come over, they look the same.
+    /// The head of the last response. Responses repeat it over all connections.
     known: PerWorker<Mutex<Option<Box<Known>>>>,
 }
 
-/// A connection, and what came over it and was not looked at yet.
+/// A connection and its unread bytes.
 #[derive(Debug)]
 struct Wire {
     stream: Stream,
     there: BytesMut,
-    /// When the last message went over it.
+    /// When the last request was sent.
     used: Instant,
 }
 
-/// What came back.
+/// A response.
 pub(super) enum Answer {
-    /// All of it, and the connection it came over.
+    /// The complete response, and its connection.
     Whole(Head, Bytes, Kept),
-    /// Its head, and a stream.
+    /// The head, and the body as a stream.
     Stream(Response),
 }
 
-/// A connection whose answer was read. It is closed, unless whoever read the answer finds that it was the right one.
+/// A connection whose response has been read. Closed on drop, unless the response is verified and `give_back` is called.
 pub(super) struct Kept(Option<Wire>);
 
 impl Kept {
@@ -85,7 +85,7 @@ impl Kept {
         Self((stays && wire.there.is_empty()).then_some(wire))
     }
 
-    /// The connection is for the next message.
+    /// Returns the connection to the pool.
     pub(super) fn give_back(self, direct: Option<&Arc<DirectClient>>) {
         if let (Some(wire), Some(direct)) = (self.0, direct) {
             direct.keep(wire);
@@ -108,7 +108,7 @@ impl Answer {
         }
     }
 
-    /// The same answer as the general client gives it. Its connection is not kept.
+    /// Converts it into the response type of the general client. The connection is not reused.
     pub(super) fn far(self) -> Response {
         match self {
             Self::Whole(head, body, _) => response(&head, Body::from(body)),
@@ -116,7 +116,7 @@ impl Answer {
         }
     }
 
-    /// The end of an exchange that has no answer beyond its status.
+    /// Ends an exchange without a response body. Returns the connection to the pool if the body is empty.
     pub(super) fn done(self, direct: Option<&Arc<DirectClient>>) {
         if let Self::Whole(_, body, kept) = self
             && body.trim_ascii().is_empty()
@@ -132,14 +132,14 @@ fn response(head: &Head, body: Body) -> Response {
     Response::from(whole)
 }
 
-/// A message did not leave, or nobody knows how much of it did.
+/// A message was not sent, or possibly in part.
 enum Unsent {
     Whole,
     Part(io::Error),
 }
 
 impl Wire {
-    /// Whether the next message may go over it: nothing came that nobody asked for, nor its end.
+    /// Whether it can be reused: no unsolicited bytes have arrived, and it is not closed.
     fn is_fit(&mut self) -> bool {
         self.there.is_empty() && self.stream.is_silent()
     }
@@ -153,18 +153,18 @@ impl Wire {
                     Ok(0) if begun => return Err(Unsent::Part(ErrorKind::WriteZero.into())),
                     Ok(sent) if sent > 0 => (begun, part) = (true, &part[sent..]),
                     Err(error) if begun => return Err(Unsent::Part(error)),
-                    // It was ended while nobody looked, and the server has seen nothing of this.
+                    // The idle connection was closed by the server, which has received nothing of this message.
                     Ok(_) | Err(_) => return Err(Unsent::Whole),
                 }
             }
         }
-        // TLS may hold back what was written. It is sent as far as the server can tell.
+        // TLS may have buffered the data. After an error here, the server may have received the message.
         self.stream.flush().await.map_err(Unsent::Part)
     }
 
-    /// Waits for more; whether any came before the end.
+    /// Reads more bytes. Returns `false` at the end of the stream.
     async fn more(&mut self) -> io::Result<bool> {
-        // Nobody made room for it, and most answers come in one piece.
+        // No buffer is allocated: reads into the shared buffer of the worker, since most responses arrive in one piece.
         if self.there.capacity() == 0 {
             let stream = &mut self.stream;
             let reading = poll_fn(|context| {
@@ -181,7 +181,7 @@ impl Wire {
         Ok(self.stream.read_buf(&mut self.there).await? > 0)
     }
 
-    /// The head of an answer.
+    /// Reads the head of a response.
     async fn head(&mut self, direct: &DirectClient) -> Result<Head, McpError> {
         loop {
             if !self.more().await.map_err(|error| lost(&error))? {
@@ -194,14 +194,14 @@ impl Wire {
         }
     }
 
-    /// All of a body.
+    /// Reads the complete body.
     async fn body(&mut self, mut framing: Framing) -> Result<Bytes, McpError> {
         if let Framing::Length(length) = framing {
             let length = usize::try_from(length).ok().filter(|length| *length <= MAX_RESULT_BYTES);
             let length = length.ok_or_else(|| too_large(MAX_RESULT_BYTES))?;
             while self.there.len() < length {
                 match self.there.is_empty() && length <= ROOM {
-                    // It may come in one piece, though its head came before it.
+                    // The body may arrive in one piece, in a separate segment from the head.
                     true => self.there = BytesMut::new(),
                     false => self.there.reserve((length - self.there.len()).clamp(LEAST, 1 << 20)),
                 }
@@ -209,7 +209,7 @@ impl Wire {
                     return Err(lost(&broken_off()));
                 }
             }
-            // What it lies in is not kept for being near the next one.
+            // Takes the whole buffer if nothing follows, so that the connection does not keep the allocation alive.
             let body =
                 if self.there.len() == length { take(&mut self.there) } else { self.there.split_to(length) };
             return Ok(body.freeze());
@@ -232,17 +232,17 @@ impl Wire {
     }
 }
 
-/// A body that is read as it comes.
+/// A response body that is streamed.
 struct Coming {
-    /// `None` once it has ended.
+    /// `None` after the end.
     wire: Option<Wire>,
     framing: Framing,
-    /// Who keeps the connection then, where it stays.
+    /// The pool that the connection returns to at the end, if it can be reused.
     home: Option<Arc<DirectClient>>,
 }
 
 impl Coming {
-    /// That was all: the connection is for the next message, since whoever finds a wrong one drops the body before.
+    /// Ends the body and returns the connection to the pool. A caller that detects a wrong response drops the body earlier.
     fn ends(&mut self) -> Poll<Option<Result<Frame<Bytes>, io::Error>>> {
         if let (Some(wire), Some(home)) = (self.wire.take(), &self.home)
             && wire.there.is_empty()
@@ -280,7 +280,7 @@ impl hyper::body::Body for Coming {
     }
 }
 
-/// What a server packed though nobody asked it to.
+/// Decompresses a response that the server compressed although no encoding was accepted.
 async fn unpacked(mut response: Response) -> Result<Response, McpError> {
     let packing = response.headers_mut().remove(CONTENT_ENCODING);
     if packing.as_ref().is_none_or(|packing| !["gzip", "x-gzip"].contains(&packing.to_str().unwrap_or(""))) {
@@ -288,7 +288,7 @@ async fn unpacked(mut response: Response) -> Result<Response, McpError> {
     }
     let (status, headers) = (response.status(), response.headers().clone());
     let packed = read_body(response, MAX_RESULT_BYTES).await?;
-    // It may be a bomb: no more is unpacked than may be read.
+    // Protects against decompression bombs: limits the output to the maximum result size.
     let most = MAX_RESULT_BYTES as u64 + 1;
     let unpack = move || {
         let mut body = Vec::new();
@@ -303,7 +303,7 @@ async fn unpacked(mut response: Response) -> Result<Response, McpError> {
 }
 
 impl DirectClient {
-    /// The client for an endpoint; `None` if its requests must go through the general client.
+    /// The client for an endpoint; `None` if its requests must use the general client.
     pub(super) fn to(url: &Url) -> Option<Self> {
         if !url.username().is_empty() || url.password().is_some() {
             return None;
@@ -325,7 +325,7 @@ impl DirectClient {
         self.idle.here().lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A connection that is open, where one is kept, for a message that goes over it now.
+    /// Takes an open idle connection from the pool, if there is one.
     fn kept(&self, now: Instant) -> Option<Wire> {
         loop {
             let mut wire = self.idle().pop()?;
@@ -337,10 +337,10 @@ impl DirectClient {
     }
 
     fn keep(&self, mut wire: Wire) {
-        // Room is for what comes, and nothing does.
+        // Releases the read buffer while the connection is idle.
         wire.there = BytesMut::new();
         let mut idle = self.idle();
-        // The oldest stand first; where those below are too old, so is nobody's use for them.
+        // The oldest is first. If it has expired, it is removed; otherwise only if the pool is full.
         let old = idle.first().is_some_and(|first| wire.used.duration_since(first.used) >= KEPT_FOR);
         let gone = (old || idle.len() >= KEPT).then(|| idle.remove(0));
         idle.push(wire);
@@ -348,7 +348,7 @@ impl DirectClient {
         drop(gone);
     }
 
-    /// A new connection; `None` if the general client has to be used.
+    /// Opens a new connection; `None` if the general client has to be used.
     async fn connect(&self) -> Result<Option<Wire>, McpError> {
         match Stream::connect(&self.uri).await {
             Ok(stream) => Ok(Some(Wire { stream, there: BytesMut::new(), used: Instant::now() })),
@@ -362,8 +362,8 @@ impl DirectClient {
         }
     }
 
-    /// Posts one message: all lines of its head but the last, which says how long it is, and its body. Returns `None` if
-    /// nothing was sent and the general client has to be used.
+    /// Posts one message. `head` holds all header lines except `Content-Length`. Returns `None` if nothing was sent and the
+    /// general client has to be used.
     pub(super) async fn post(
         self: &Arc<Self>,
         mut head: WriteBuffer,
@@ -382,7 +382,7 @@ impl DirectClient {
         } else {
             [&head[..], body.as_bytes()]
         };
-        // What is seldom needed stands in boxes of its own, so that what always is stays small.
+        // Rarely used futures are boxed, to keep the common one small.
         let kept = match self.kept(Instant::now()) {
             None => Box::pin(self.connect()).await?,
             kept => kept,
@@ -417,7 +417,7 @@ impl DirectClient {
         Ok(Answer::Whole(head, body, kept))
     }
 
-    /// An answer that does not say that it is JSON and nothing else.
+    /// Reads a response that is not plain JSON.
     async fn odd_answer(self: &Arc<Self>, head: Head, mut wire: Wire) -> Result<Answer, McpError> {
         let headers = head.headers();
         let kind = headers.get(CONTENT_TYPE).map(HeaderValue::as_bytes).unwrap_or_default();
@@ -435,7 +435,7 @@ impl DirectClient {
         Ok(Answer::Whole(head, body, kept))
     }
 
-    /// The same error, with the place where it happened.
+    /// Adds host and port to an error.
     fn placed(&self, error: McpError) -> McpError {
         match error {
             McpError::Lost { cause, stderr, .. } => {

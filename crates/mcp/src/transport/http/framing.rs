@@ -1,5 +1,4 @@
-//! How an answer lies on a connection of HTTP/1.1 (RFC 9112): its head, and where its body ends. Bytes go in and parts
-//! come out; nothing here waits for anything.
+//! Framing of HTTP/1.1 responses (RFC 9112): parses the head and finds the end of the body. Sans-I/O: bytes in, parts out.
 
 use std::mem::MaybeUninit;
 
@@ -10,76 +9,76 @@ use httparse::ParserConfig;
 
 use crate::cached_head::CachedHead;
 
-/// The most that a head may take, and the most lines it may have.
+/// Maximum size and number of lines of a head.
 const MAX_HEAD: usize = 64 << 10;
 const MAX_LINES: usize = 96;
-/// The longest head that is remembered.
+/// Maximum size of a cached head.
 const MAX_KNOWN: usize = 4 << 10;
-/// Informational heads (1xx) before the head of an answer at most. Nothing that is sent asks for any.
+/// Maximum number of informational (1xx) heads before the final one. Our requests never ask for any.
 const MAX_INFORMATIONAL: usize = 8;
-/// The most that the line of a chunk's length may take, and what comes after the last chunk.
+/// Maximum size of a chunk-size line, and of the trailers.
 const MAX_SIZE_LINE: usize = 1 << 10;
 const MAX_TRAILERS: usize = 16 << 10;
 
-/// The head of an answer.
+/// The head of a response.
 #[derive(Debug, Clone)]
 pub(super) struct Head {
     pub(super) status: StatusCode,
-    /// Whether it says that JSON follows, and nothing besides: what nearly every answer says.
+    /// Whether the content type is `application/json` without content encoding, as in nearly every response.
     pub(super) plain_json: bool,
-    /// Its lines, as they came.
+    /// The raw header lines.
     lines: Bytes,
-    /// Where its body ends.
+    /// The framing of the body.
     pub(super) body: Framing,
-    /// Whether another message may follow on the same connection.
+    /// Whether the connection may be reused.
     pub(super) stays: bool,
 }
 
-/// A head that came before.
+/// A cached head.
 #[derive(Debug)]
 pub(super) struct Known {
     cached_head: CachedHead,
     head: Head,
 }
 
-/// Where a body ends, as far as it has not been read.
+/// The framing of the unread part of a body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Framing {
-    /// After so many bytes.
+    /// Ends after this number of bytes.
     Length(u64),
-    /// After the last of its chunks.
+    /// Chunked encoding.
     Chunks(Chunk),
-    /// With the connection.
+    /// Ends when the connection is closed.
     Close,
 }
 
-/// Where in its chunks a body is.
+/// The position within a chunked body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Chunk {
-    /// Before the line that says how long the next is.
+    /// Before a chunk-size line.
     Size,
-    /// In one, with so many bytes to come.
+    /// Within a chunk, with this number of bytes left.
     Data(u64),
-    /// Behind one.
+    /// Before the CRLF after a chunk.
     Gap,
-    /// Behind the last, in lines that are ignored; so many of them and of their bytes were seen.
+    /// In the trailers, which are ignored; counts their bytes and lines.
     Trailers { bytes: usize, lines: usize },
     /// At the end.
     Over,
 }
 
-/// What came of looking at what is there.
+/// The result of parsing the buffered bytes.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Part {
-    /// A piece of the body.
+    /// A part of the body.
     Data(Bytes),
-    /// More must come first.
+    /// More bytes are needed.
     Wait,
-    /// That was all.
+    /// The body is complete.
     End,
 }
 
-/// What is there is no answer, and why.
+/// The bytes are not a valid response; states the reason.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct FramingError(pub(super) String);
 
@@ -88,7 +87,7 @@ fn framing_error<T>(why: &str) -> Result<T, FramingError> {
 }
 
 impl Head {
-    /// Takes a head out of what came, once it is there whole. One that looks like the last is not read again.
+    /// Takes a complete head from the buffer. A head equal to the cached one is not parsed again.
     pub(super) fn take(
         from: &mut BytesMut,
         known: &mut Option<Box<Known>>,
@@ -102,10 +101,10 @@ impl Head {
         Self::read(from, known)
     }
 
-    /// Reads a head. What only announces another one is skipped.
+    /// Parses a head. Skips informational (1xx) heads.
     fn read(from: &mut BytesMut, known: &mut Option<Box<Known>>) -> Result<Option<Self>, FramingError> {
         for _ in 0..=MAX_INFORMATIONAL {
-            // Room that is not written over first: most of it is never used.
+            // Uninitialized, since most of the array is never used.
             let mut lines = [const { MaybeUninit::uninit() }; MAX_LINES];
             let mut head = httparse::Response::new(&mut []);
             let parsed =
@@ -128,13 +127,14 @@ impl Head {
                 continue;
             }
             let Facts { body, stays, plain_json } = Facts::of(&head, status)?;
-            // As nearly every answer is. Others may have no body, whatever they say of its length.
+            // Caches only status 200 with plain JSON on a reusable connection. Other responses may have no body despite a
+            // `Content-Length`.
             let usual = status == StatusCode::OK && plain_json && stays && length <= MAX_KNOWN;
             let cached_head = usual.then(|| cached_head(&from[..length], head.headers)).flatten();
             let lines = from.split_to(length).freeze();
             let head = Self { status, plain_json, lines, body, stays };
             if let Some(cached_head) = cached_head {
-                // What is kept lies by itself, and not in what was read with it.
+                // The cached head has its own allocation, so that it does not keep the read buffer alive.
                 let lines = cached_head.text().as_bytes().clone();
                 *known = Some(Box::new(Known { cached_head, head: Self { lines, ..head } }));
             }
@@ -143,11 +143,11 @@ impl Head {
         framing_error("too many informational answers")
     }
 
-    /// Its lines, by their names; but for the one that says how long its body is, which the body itself tells.
+    /// The headers without `Content-Length`, which the framing has consumed.
     pub(super) fn headers(&self) -> HeaderMap {
         let mut lines = [httparse::EMPTY_HEADER; MAX_LINES];
         let mut head = httparse::Response::new(&mut lines);
-        // It was read before.
+        // Cannot fail: the head has been parsed before.
         let _ = head.parse(&self.lines);
         let mut map = HeaderMap::with_capacity(head.headers.len());
         for line in head.headers.iter() {
@@ -161,18 +161,18 @@ impl Head {
     }
 }
 
-/// What a head is known again by, if the same lines come another time.
+/// Creates the cache entry of a head.
 fn cached_head(head: &[u8], lines: &[httparse::Header<'_>]) -> Option<CachedHead> {
     let mut lengths = lines.iter().filter(|line| line.name.eq_ignore_ascii_case("content-length"));
     let length = lengths.next()?;
-    // Said twice, it would have to be the same twice.
+    // A repeated `Content-Length` would have to be verified each time.
     if lengths.next().is_some() {
         return None;
     }
     CachedHead::of(head, length.value).map(|(cached_head, _)| cached_head)
 }
 
-/// What a head says of its body and its connection.
+/// Framing and connection reuse, according to the headers.
 struct Facts {
     body: Framing,
     stays: bool,
@@ -194,14 +194,14 @@ impl Facts {
             } else if is("content-type") {
                 json = line.value == b"application/json";
             } else if is("transfer-encoding") {
-                // Nothing before HTTP/1.1 knows it: what such a server means by it is not clear (RFC 9112, 6.1).
+                // HTTP/1.0 does not define `Transfer-Encoding`, so its meaning would be ambiguous (RFC 9112, 6.1).
                 let known = head.version == Some(1) && line.value.eq_ignore_ascii_case(b"chunked");
                 if chunked || !known {
                     return framing_error("the answer is packed for its way in a manner that is not known");
                 }
                 chunked = true;
             } else if is("connection") {
-                // What cannot be read may be a wish to close.
+                // An invalid value may mean `close`.
                 closes |= !line.value.iter().all(|byte| matches!(byte, b' '..=b'~' | b'\t'));
                 for word in line.value.split(|byte| *byte == b',').map(<[u8]>::trim_ascii) {
                     closes |= word.eq_ignore_ascii_case(b"close");
@@ -211,16 +211,16 @@ impl Facts {
                 packed = true;
             }
         }
-        // Where both are said, nothing more is sent over it (RFC 9112, 9.3).
+        // `close` takes precedence over `keep-alive` (RFC 9112, 9.3).
         let mut stays = keeps && !closes;
         let body = match (status, chunked, length) {
             (StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED, chunked, length) => {
-                // There is none, whatever is said of it; what is said may come all the same.
+                // These statuses have no body, but a server that declares one may send it, so the connection is not reused.
                 stays &= !chunked && length.is_none_or(|length| length == 0);
                 Framing::Length(0)
             }
             (_, true, said) => {
-                // Who says two things is not asked a third.
+                // Ambiguous framing (`Content-Length` and chunked): the connection is not reused.
                 stays &= said.is_none();
                 Framing::Chunks(Chunk::Size)
             }
@@ -241,7 +241,7 @@ fn number(text: &[u8]) -> Option<u64> {
 }
 
 impl Framing {
-    /// Takes what comes next out of what is there.
+    /// Takes the next part of the body from the buffer.
     pub(super) fn take(&mut self, from: &mut BytesMut) -> Result<Part, FramingError> {
         match self {
             Self::Length(0) => Ok(Part::End),
@@ -252,13 +252,13 @@ impl Framing {
         }
     }
 
-    /// Whether the end of the connection is its end.
+    /// Whether the end of the connection ends the body.
     pub(super) fn ends_with_connection(self) -> bool {
         self == Self::Close
     }
 }
 
-/// As much as is there of what is left.
+/// Takes the buffered bytes, up to the remaining length.
 fn piece(left: &mut u64, from: &mut BytesMut) -> Part {
     if from.is_empty() {
         return Part::Wait;
@@ -307,13 +307,13 @@ impl Chunk {
     }
 }
 
-/// Takes a line without its end.
+/// Takes a line without its CRLF.
 fn line(from: &mut BytesMut, most: usize) -> Result<Option<BytesMut>, FramingError> {
     let Some(end) = from.iter().take(most).position(|byte| *byte == b'\n') else {
         return if from.len() >= most { framing_error("a line of the answer is too long") } else { Ok(None) };
     };
     let mut line = from.split_to(end + 1);
-    // A CR that ends no line is one for some readers and none for others.
+    // A bare CR is ambiguous: some parsers accept it as the end of a line.
     let Some(text) = line.iter().position(|byte| *byte == b'\r').filter(|text| text + 1 == end) else {
         return framing_error("a line of the answer does not end as it should");
     };
@@ -321,14 +321,14 @@ fn line(from: &mut BytesMut, most: usize) -> Result<Option<BytesMut>, FramingErr
     Ok(Some(line))
 }
 
-/// Whether a line is one header.
+/// Whether a line is a valid header.
 fn is_header(mut line: BytesMut) -> bool {
     line.extend_from_slice(b"\r\n\r\n");
     let mut header = [httparse::EMPTY_HEADER; 1];
     matches!(httparse::parse_headers(&line, &mut header), Ok(httparse::Status::Complete((_, [_]))))
 }
 
-/// How long a chunk is, by its line: hexadecimal digits, and an extension that is ignored (RFC 9112, 7.1).
+/// Parses a chunk-size line: hexadecimal digits and an optional extension, which is ignored (RFC 9112, 7.1).
 fn size(line: &[u8]) -> Result<u64, FramingError> {
     let digits = line.iter().position(|byte| !byte.is_ascii_hexdigit()).unwrap_or(line.len());
     let (digits, rest) = line.split_at(digits);
@@ -345,7 +345,7 @@ fn size(line: &[u8]) -> Result<u64, FramingError> {
 mod tests {
     use super::*;
 
-    /// Everything that a text says when it comes in pieces of that length.
+    /// Parses a response that arrives in pieces of `at_once` bytes.
     fn read(text: &str, at_once: usize) -> Result<(u16, String, bool, bool), String> {
         let (mut there, mut coming) = (BytesMut::new(), text.as_bytes().chunks(at_once));
         let head = loop {
@@ -377,7 +377,7 @@ mod tests {
                 (expect.0, expect.1, expect.2),
                 "{text:?} by {at_once}"
             );
-            // What follows an answer may not have come when it ends.
+            // Bytes after the response may arrive later.
             assert!(stays == expect.3 || at_once < text.len(), "{text:?}");
         }
     }
@@ -406,7 +406,7 @@ mod tests {
             "HTTP/1.0 200 OK\r\nconnection: keep-alive\r\ncontent-length: 2\r\n\r\nhi",
             (200, "hi", true, true),
         );
-        // More than was said: whatever it is, the next answer is not to be looked for behind it.
+        // Bytes after the body: the connection is not reused.
         check("HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nhi there", (200, "hi", true, false));
         let announced = "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nhi";
         check(announced, (200, "hi", true, true));
@@ -448,7 +448,7 @@ mod tests {
         }
     }
 
-    /// Where two readers could disagree on where a body ends, this one is never the more lenient (RFC 9112, 6 and 7.1).
+    /// If parsers could disagree on the end of a body, this one is never more lenient than hyper (RFC 9112, 6 and 7.1).
     #[test]
     fn rejects_framing_that_hyper_rejects() {
         let chunks = "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n";
@@ -488,7 +488,7 @@ mod tests {
         assert!(!packed.plain_json);
     }
 
-    /// Answers one after another over one connection, each as it says it is.
+    /// Several responses over one connection are parsed the same with and without a cached head.
     #[test]
     fn a_head_that_came_before_says_the_same() {
         let head = |more: &str, length: usize| {

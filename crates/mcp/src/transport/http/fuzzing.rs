@@ -1,4 +1,4 @@
-//! The framing of answers and the heads of requests, compared to hyper.
+//! Compares response framing and request heads with hyper.
 
 use bytes::BytesMut;
 use http::{HeaderMap, HeaderName, HeaderValue};
@@ -13,19 +13,19 @@ use crate::fuzzing::hyper_peer::{self, pieces};
 use crate::headers;
 use crate::transport::{OutgoingRequest, Repeat};
 
-/// What our client makes of an answer.
+/// A response as our client reads it.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Answer {
     head: Option<(String, HeaderMap)>,
     body: Vec<u8>,
     complete: bool,
-    /// Whether the connection would be kept for the next message.
+    /// Whether the connection would be reused.
     reusable: bool,
-    /// What came and was not looked at.
+    /// The unread bytes.
     rest: Vec<u8>,
 }
 
-/// Reads one answer as the client does: `Err` where it refuses it.
+/// Reads one response as the client does; `Err` if it is rejected.
 fn read(input: &[&[u8]], known: &mut Option<Box<Known>>, closes: bool) -> Result<Answer, FramingError> {
     let (mut there, mut coming) = (BytesMut::new(), input.iter());
     let mut answer = Answer::default();
@@ -56,8 +56,8 @@ fn read(input: &[&[u8]], known: &mut Option<Box<Known>>, closes: bool) -> Result
     Ok(answer)
 }
 
-/// What our client accepts as an answer, hyper's accepts with the same status, headers and body; and where ours keeps the
-/// connection, so does hyper. A head that was cached changes nothing.
+/// Checks that hyper accepts every response that our client accepts, with the same status, headers and body, and that hyper
+/// reuses the connection if ours does. A cached head makes no difference.
 pub fn client_answers(data: &[u8]) {
     let mut known = None;
     let (mut rest, mut answers) = (data.to_vec(), 0);
@@ -72,7 +72,7 @@ pub fn client_answers(data: &[u8]) {
             }
             last = ours;
         }
-        // What follows is read as if it came over another connection.
+        // The remaining bytes are read as if they arrived on another connection.
         rest = last.map(|answer| answer.rest).unwrap_or_default();
         answers += 1;
     }
@@ -90,23 +90,24 @@ fn compare(ours: &Answer, theirs: &hyper_client::Answer) {
     assert!(!ours.reusable || theirs.reusable, "hyper would not keep the connection: {ours:?}");
 }
 
-/// The body itself tells how long it is.
+/// Removes `Content-Length`: the body is compared instead.
 fn without_length(headers: &HeaderMap) -> HeaderMap {
     let mut headers = headers.clone();
     headers.remove("content-length");
     headers
 }
 
-/// What our client writes for a request, whatever names and values stand in it, hyper reads as just that one request.
+/// Checks that hyper reads a request that our client writes as exactly that one request, for any names and values.
 ///
-/// The input is fields that end with a zero byte: session, revision, method, name, body, and pairs of name and value: for
-/// `Mcp-Param-NAME`, which a server's schema names, or for a header that the owner configured where the name starts with `!`.
+/// The input consists of fields terminated by a zero byte: session, version, method, name, body, and pairs of name and value. A
+/// pair is an `Mcp-Param-NAME` header, whose name comes from a server's schema, or a configured header if the name starts with
+/// `!`.
 pub fn client_requests(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
     let mut fields = text.split('\0');
     let mut next = || fields.next().unwrap_or_default().to_owned();
     let (session, version, method, name, body) = (next(), next(), next(), next(), next());
-    // hyper reads no more than a hundred headers.
+    // hyper accepts at most 100 headers.
     let rest: Vec<&str> = fields.take(64).collect();
     let (mut configured, mut own) = (HeaderMap::new(), Vec::new());
     for pair in rest.chunks_exact(2) {
@@ -120,7 +121,7 @@ pub fn client_requests(data: &[u8]) {
             }
         }
     }
-    // What frames a message is the owner's to break, and no server's.
+    // Only the owner can configure headers that affect framing; a server cannot.
     for framing in ["connection", "transfer-encoding", "upgrade", "expect"] {
         configured.remove(framing);
     }

@@ -1,5 +1,5 @@
-//! What both sides of an HTTP transport agreed on, and the lines that every message carries because of it: written once,
-//! since every call carries them.
+//! The negotiated version and session of an HTTP transport, and the header lines that follow from them. Serialized once, since
+//! every request carries them.
 
 use reqwest::header::{
     ACCEPT, CONTENT_LENGTH, CONTENT_TYPE, HOST, HeaderMap, HeaderName, HeaderValue, USER_AGENT,
@@ -13,19 +13,19 @@ use crate::era::MODERN;
 use crate::headers::{encode, is_plain};
 use crate::transport::OutgoingRequest;
 
-/// Room for the lines of one request.
+/// Reserved space for the header lines of one request, in bytes.
 const ROOM: usize = 256;
 
-/// What was agreed on.
+/// The negotiated values.
 #[derive(Debug, Clone, Default)]
 pub(super) struct RequestHead {
-    /// What a legacy server calls our session.
+    /// The `Mcp-Session-Id` of a legacy server.
     pub(super) session: Option<String>,
-    /// The version; before there is one no header names one.
+    /// The protocol version; no header is sent while it is `None`.
     pub(super) version: Option<String>,
-    /// Whether that is a modern one.
+    /// Whether the version is a modern one.
     modern: bool,
-    /// How every message on the short way begins.
+    /// The serialized start of every request of the direct client.
     lines: Vec<u8>,
 }
 
@@ -40,7 +40,7 @@ impl RequestHead {
         self.modern
     }
 
-    /// Writes the lines anew. What the owner configured stands, but for what the transport itself must say.
+    /// Serializes the lines again. Configured headers are kept, except those that the transport sets itself.
     pub(super) fn put_into_lines(&mut self, direct: Option<&DirectClient>, headers: &HeaderMap) {
         self.modern = self.version.as_deref().is_some_and(|version| MODERN.contains(&version));
         let Some(direct) = direct else { return };
@@ -67,7 +67,7 @@ impl RequestHead {
         self.lines = lines;
     }
 
-    /// The head of a message on the short way, but for its last line; with so much room behind it.
+    /// The head of a request for the direct client without its last line, with `room` bytes reserved.
     pub(super) fn head(&self, about: Option<&OutgoingRequest<'_>>, room: usize) -> WriteBuffer {
         let mut head = WriteBuffer::begin();
         head.reserve(self.lines.len() + ROOM + room);
@@ -87,7 +87,7 @@ impl RequestHead {
         head
     }
 
-    /// What a message on the long way carries beside what they all do.
+    /// The additional headers of a request for the general client.
     pub(super) fn extra(&self, about: Option<&OutgoingRequest<'_>>) -> HeaderMap {
         let mut map = HeaderMap::new();
         let Some(request) = about.filter(|_| self.is_modern()) else { return map };
@@ -107,7 +107,7 @@ fn is_of_protocol(name: &HeaderName) -> bool {
     own.contains(&name.as_str()) || name.as_str().starts_with("mcp-param-")
 }
 
-/// Whether a text can be the name of a header.
+/// Whether the text is a valid header name.
 fn is_name(name: &str) -> bool {
     let fits = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
     !name.is_empty() && (name.bytes().all(fits) || name.parse::<HeaderName>().is_ok())

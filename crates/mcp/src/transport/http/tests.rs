@@ -1,4 +1,4 @@
-//! Connections, seen from a server that counts them.
+//! Tests of connection reuse, with a server that counts connections.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -11,16 +11,16 @@ use tokio_util::task::TaskTracker;
 use super::*;
 use crate::transport::no_listener::NoListener;
 
-/// What follows the answer in its stream.
+/// The server's behaviour after the event with the answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum After {
-    /// Its end, along with it.
+    /// Ends the stream in the same write.
     Together,
-    /// Its end, a little later.
+    /// Ends the stream a little later.
     Later,
-    /// Nothing: it stays open.
+    /// Keeps the stream open.
     Nothing,
-    /// The end of the connection.
+    /// Closes the connection.
     Close,
 }
 
@@ -60,7 +60,7 @@ async fn serve(mut stream: TcpStream, after: After) -> std::io::Result<()> {
                 stream.write_all(b"0\r\n\r\n").await?;
             }
             After::Nothing => {
-                // Broken off by the other side.
+                // Waits until the client closes the connection.
                 return stream.read_buf(&mut came).await.map(drop);
             }
             After::Close => return Ok(()),
@@ -68,7 +68,7 @@ async fn serve(mut stream: TcpStream, after: After) -> std::io::Result<()> {
     }
 }
 
-/// How many connections five requests take, one after another.
+/// The number of connections that five sequential requests use.
 async fn connections(after: After) -> usize {
     let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
     let url = format!("http://{}/mcp", listener.local_addr().unwrap());
@@ -97,7 +97,7 @@ async fn connections(after: After) -> usize {
             principal: None,
         };
         assert_eq!(http.request(request).await.unwrap().get(), r#"{"a":1}"#);
-        // What follows the answer has come by then, if it comes, also on a busy machine.
+        // Long enough for the end of the stream to arrive, also on a busy machine.
         let wait = if matches!(after, After::Later) { 500 } else { 50 };
         tokio::time::sleep(Duration::from_millis(wait)).await;
     }

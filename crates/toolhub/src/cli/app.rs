@@ -1,4 +1,4 @@
-//! What every command shares: the screen, the hub once it is needed, and the user's Ctrl-C.
+//! State shared by all commands: the screen, the lazily built hub, and the handling of Ctrl-C.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -29,21 +29,21 @@ pub(crate) struct App {
     pub(crate) live: Arc<Live>,
     hub: OnceCell<Hub>,
     interrupt: CancellationToken,
-    /// Whether it was said what is not used.
+    /// Whether the notice of unused parts of the folder has been printed.
     noticed: AtomicBool,
-    /// Whether servers are only listed.
+    /// Whether servers are only listed, not called.
     lists: AtomicBool,
-    /// Whether the command reports what is odd about the config or the store itself.
+    /// Whether the command itself reports warnings about the configuration and the store.
     reports_notes: AtomicBool,
     /// Whether servers of a running `toolhub serve` are used.
     uses_running_hub: AtomicBool,
-    /// When the command began: `--timeout` counts from here.
+    /// When the command was started: `--timeout` counts from here.
     pub(crate) started: Instant,
-    /// Whether the time of the command is over, so that servers are not given time to end by themselves.
+    /// Whether the timeout of the command has expired, so that servers are not stopped gracefully.
     pub(crate) overdue: AtomicBool,
 }
 
-/// How long servers may take to end once the time of a command is over.
+/// How long servers may take to stop after the timeout of a command has expired.
 const OVERDUE_GRACE: Duration = Duration::from_millis(200);
 
 impl App {
@@ -70,14 +70,14 @@ impl App {
         self.screen.lang
     }
 
-    /// Which folders are trusted for this run: by `--trust`, or by `TOOLHUB_TRUST`.
+    /// The folders that are trusted for this run, by `--trust` or `TOOLHUB_TRUST`.
     pub(crate) fn run_trust(&self) -> RunTrust {
         let mut trust = RunTrust::from_variable(std::env::var_os("TOOLHUB_TRUST").as_deref());
         trust.current_folder |= self.global.trust;
         trust
     }
 
-    /// Where the files are. Says once, `--quiet` or not, what of the current folder is not used.
+    /// The locations of the files. Prints the notice of unused parts of the current folder once, even with `--quiet`.
     pub(crate) fn places(&self) -> Result<Places, BuildError> {
         let config = self.global.config.as_deref();
         let trust = self.run_trust();
@@ -99,31 +99,31 @@ impl App {
         Ok(places)
     }
 
-    /// Keeps a trusted folder trusted after this command itself changed these of its files.
+    /// Keeps a trusted folder trusted after this command changed `edited`.
     pub(crate) fn keep_trust(&self, places: &Places, edited: &[&Path]) {
         if let Err(why) = places.workspace.keep_trust(edited) {
             self.screen.warn(&why.say(self.lang()));
         }
     }
 
-    /// Servers will be listed and not called. They are told of the same capabilities as by `serve`, since some offer certain tools
-    /// only to clients with sampling, elicitation or roots, and lists are kept for all. A call declares nothing: nobody here
-    /// answers the requests of servers.
+    /// Declares that servers are only listed. They receive the same capabilities as from `serve`, since some offer certain tools
+    /// only to clients with sampling, elicitation or roots, and the lists are shared. A call declares nothing, since this process
+    /// does not answer requests of servers.
     pub(crate) fn only_lists(&self) {
         self.lists.store(true, Ordering::Relaxed);
     }
 
-    /// What is odd about the config or the store is a part of the command's answer, and no warning beside it.
+    /// Includes warnings about the configuration and the store in the result of the command instead of printing them.
     pub(crate) fn report_notes(&self) {
         self.reports_notes.store(true, Ordering::Relaxed);
     }
 
-    /// Servers are reached through a running `toolhub serve` of the same configuration, unless `--no-hub` is given.
+    /// Reaches servers through a running `toolhub serve` with the same configuration, unless `--no-hub` is given.
     pub(crate) fn use_running_hub(&self) {
         self.uses_running_hub.store(!self.global.no_hub, Ordering::Relaxed);
     }
 
-    /// The hub, built when it is first needed.
+    /// The hub, built on first use.
     pub(crate) async fn hub(&self) -> Result<&Hub, BuildError> {
         self.hub
             .get_or_try_init(|| async {
@@ -156,7 +156,7 @@ impl App {
             .await
     }
 
-    /// Does something that Ctrl-C may end; dropping it cancels it.
+    /// Runs `work` until it completes or Ctrl-C is pressed, which drops and so cancels it.
     pub(crate) async fn interruptible<T>(&self, work: impl Future<Output = T>) -> Result<T, Interrupted> {
         tokio::select! {
             done = work => Ok(done),
@@ -167,14 +167,14 @@ impl App {
         }
     }
 
-    /// Asks whoever sits there whether something should be done.
+    /// Prompts the user for confirmation.
     pub(crate) async fn agrees(&self, question: &str) -> anyhow::Result<bool> {
         self.screen.prompt(question);
         let line = self.interruptible(read_line()).await?.unwrap_or_default();
         Ok(matches!(line.trim().to_lowercase().as_str(), "y" | "yes" | "是" | "好" | "同意"))
     }
 
-    /// Ends what the hub started. A second Ctrl-C does not wait for good manners: dropping kills.
+    /// Shuts the hub down. A second Ctrl-C ends the graceful shutdown: dropping the servers kills them.
     pub(crate) async fn close(&self) {
         if let Some(hub) = self.hub.get() {
             let overdue = self.overdue.load(Ordering::Relaxed);
@@ -187,7 +187,7 @@ impl App {
         }
     }
 
-    /// Says what went wrong, once.
+    /// Prints an error. Returns the exit code.
     pub(crate) fn fail(&self, error: &anyhow::Error) -> Exit {
         let lang = self.lang();
         if error.is::<Interrupted>() {
@@ -217,7 +217,7 @@ impl App {
         exit
     }
 
-    /// The exit code, unless the answer did not get out.
+    /// Returns `exit`, or `Failed` if the output could not be written.
     pub(crate) fn checked(&self, exit: Exit) -> Exit {
         if self.screen.lost_something() {
             self.screen.error(self.lang().pick("the answer could not be written", "无法写出结果"));
@@ -227,8 +227,8 @@ impl App {
     }
 }
 
-/// Registers the handler of Ctrl-C now. A line editor saves the handler it finds and restores it at its end: one that was
-/// registered meanwhile would be lost, and the next Ctrl-C would kill the program.
+/// Registers the handler of Ctrl-C early. A line editor saves the current handler and restores it when it ends: a handler
+/// registered in between would be lost, and the next Ctrl-C would kill the process.
 pub(crate) fn register_interrupt() {
     #[cfg(unix)]
     {
@@ -241,7 +241,7 @@ pub(crate) async fn stop_signal() {
     StopSignal::register().recv().await;
 }
 
-/// Ctrl-C, SIGTERM and SIGHUP, from the moment of registration on: until then they end the program at once.
+/// Ctrl-C, SIGTERM and SIGHUP. Until it is registered they terminate the process.
 #[derive(Debug)]
 pub(crate) struct StopSignal {
     #[cfg(unix)]
@@ -249,7 +249,7 @@ pub(crate) struct StopSignal {
 }
 
 impl StopSignal {
-    /// Registers the handlers now.
+    /// Registers the handlers.
     pub(crate) fn register() -> Self {
         #[cfg(unix)]
         {
@@ -262,7 +262,7 @@ impl StopSignal {
         Self {}
     }
 
-    /// Waits for the next of them.
+    /// Waits for the next signal.
     pub(crate) async fn recv(&mut self) {
         #[cfg(unix)]
         if let Some([interrupt, terminate, hangup]) = &mut self.signals {

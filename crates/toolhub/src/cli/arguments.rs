@@ -10,10 +10,10 @@ use toolhub_engine::coerce::coerce;
 
 use super::exit::UsageError;
 
-/// How deep local references are followed; more is a circle.
+/// The maximum number of nested local references; more indicate a cycle.
 const MAX_REFERENCES: usize = 32;
 
-/// The JSON object that `--args` names: a text, `@FILE`, or `-` for standard input.
+/// The JSON object of `--args`: a text, `@FILE`, or `-` for standard input.
 pub(crate) fn given(args: &str, lang: Lang) -> Result<RawJson, UsageError> {
     let cannot = |place: &str, error: std::io::Error| {
         UsageError(lang.pick(
@@ -49,7 +49,7 @@ pub(crate) fn given(args: &str, lang: Lang) -> Result<RawJson, UsageError> {
     )))
 }
 
-/// `args` with the pairs put in, each typed by `schema`.
+/// Adds the pairs to `args`, each typed by `schema`.
 pub(crate) fn with_pairs(
     args: Option<&RawJson>,
     pairs: &[String],
@@ -88,7 +88,7 @@ pub(crate) fn with_pairs(
     for (key, values) in texts {
         let path = schema.path(&key);
         if let Some(near) = schema.stranger(&path) {
-            // A name that is near to exactly one parameter is mended on the way; whether it is, is seen below.
+            // A name that is similar to exactly one parameter is corrected by coercion, which is checked below.
             strangers.push(ArgumentProblem {
                 argument: key.clone(),
                 expected: Expected::Absent { near },
@@ -116,13 +116,13 @@ pub(crate) fn with_pairs(
     }
 }
 
-/// Why the pairs give no arguments.
+/// Why pairs are rejected.
 #[derive(Debug)]
 pub(crate) enum PairError {
-    /// They are not written as pairs are.
+    /// Invalid syntax.
     Usage(UsageError),
-    /// Few schemas forbid arguments that they do not name, but one typed by hand is a slip of the finger: passed on,
-    /// it would be ignored, and the tool would do something else than was meant. `--args` passes on anything.
+    /// An argument that the schema does not define. Few schemas forbid those, but on the command line it is most likely a typing
+    /// error: the tool would ignore it and do something unintended. `--args` accepts any argument.
     Unknown(ArgumentProblem),
 }
 
@@ -155,7 +155,7 @@ struct Typing {
 }
 
 impl Typing {
-    /// `a.b` is member `b` of argument `a`, unless an argument is really called `a.b`.
+    /// `a.b` is member `b` of argument `a`, unless there is an argument named `a.b`.
     fn path<'a>(&self, key: &'a str) -> Vec<&'a str> {
         let whole = self.member(&self.root, key).is_some();
         match key.split_once('.') {
@@ -166,7 +166,8 @@ impl Typing {
         }
     }
 
-    /// For an argument that the schema does not name though it names others: the nearest it does name.
+    /// Returns `Some` if the schema does not define the argument but defines others; the inner value is the most similar defined
+    /// name.
     fn stranger(&self, path: &[&str]) -> Option<Option<String>> {
         let properties = self.root.get("properties")?.as_object()?;
         let open = self.root.get("additionalProperties").is_some_and(|more| *more != Value::Bool(false));
@@ -219,7 +220,7 @@ impl Typing {
     fn one(&self, schema: Option<&Value>, text: &str) -> RawJson {
         let as_text = || RawJson::from(text);
         let as_json = RawJson::parse(text.trim().to_owned()).ok().filter(|raw| !raw.get().starts_with('"'));
-        // Nothing is said of its type: what looks like JSON is JSON.
+        // Without a type, valid JSON is parsed as JSON.
         let Some(schema) = schema.map(|schema| self.resolve(schema)) else {
             return as_json.unwrap_or_else(as_text);
         };
@@ -241,8 +242,8 @@ impl Typing {
         }
         match text.to_ascii_lowercase().as_str() {
             "true" | "false" if allowed("boolean") => RawJson::from(text.eq_ignore_ascii_case("true")),
-            // One value where a list of plain values is asked. What was meant as JSON and is none, or a list of
-            // lists, is not guessed at: the check of the arguments will name it.
+            // A single value for a list of scalars. Invalid JSON and lists of lists are not converted: validation of the
+            // arguments reports them.
             _ if allowed("array") && !allowed("string") && self.takes_plain_items(schema, text) => {
                 RawJson::of(&[self.one(self.items(schema), text)])
             }
@@ -267,7 +268,7 @@ impl Typing {
         ["anyOf", "oneOf"].into_iter().filter_map(|key| schema.get(key)?.as_array()).flatten()
     }
 
-    /// Whether a schema takes values of a type; one that says nothing of types takes all.
+    /// Whether a schema accepts values of a type. A schema without types accepts all.
     fn allows(&self, schema: &Value, kind: &str) -> bool {
         let schema = self.resolve(schema);
         match schema.get("type") {

@@ -1,4 +1,4 @@
-//! `toolhub ask`: a request in words, and the answer; what `chat` does for each turn.
+//! `toolhub ask`: plans and runs a request in natural language. `chat` uses it for each turn.
 
 use std::io::{IsTerminal as _, Read as _};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -24,7 +24,7 @@ use super::terminal_input::read_line;
 pub(crate) async fn run(app: &App, args: AskArgs) -> anyhow::Result<Exit> {
     let request = match args.request.as_slice() {
         [one] if one == "-" => from_stdin(app)?,
-        // Without quotes the words come one by one.
+        // Without quotes, the shell passes the words as separate arguments.
         words => words.join(" "),
     };
     if is_help(&request) {
@@ -48,7 +48,7 @@ pub(crate) async fn run(app: &App, args: AskArgs) -> anyhow::Result<Exit> {
     }
 }
 
-/// Whether somebody wants to know how to go about it, which is no work for a tool.
+/// Whether the request asks for help, which is answered without a tool.
 pub(super) fn is_help(request: &str) -> bool {
     let bare = request.trim().trim_start_matches('/').trim_end_matches(['?', '？', '!', '！', '.', '。']);
     ["help", "usage", "帮助", "用法", ""].contains(&bare.trim().to_lowercase().as_str())
@@ -68,7 +68,7 @@ fn from_stdin(app: &App) -> anyhow::Result<String> {
     })
 }
 
-/// What was asked for on the command line.
+/// The options from the command line.
 pub(super) fn options(app: &App, args: &AgentArgs, conversation: &str) -> AskOptions {
     AskOptions {
         agent: args.agent.clone(),
@@ -86,7 +86,7 @@ pub(super) fn options(app: &App, args: &AgentArgs, conversation: &str) -> AskOpt
     }
 }
 
-/// An answer, and what of it was already written while it was made.
+/// An answer, and the part of it that was already printed while it was streamed.
 pub(super) struct Given {
     answer: Answer,
     spoken: String,
@@ -148,7 +148,7 @@ pub(super) async fn answer(
     }
 }
 
-/// On a fresh machine rules plan; that is said once.
+/// Without a model, requests are planned by rules; prints a note about that once per data folder.
 async fn say_once_that_there_is_no_model(app: &App, hub: &Hub) {
     let told = hub.places().home.join("no-model.told");
     if told.exists() || !matches!(hub.chosen_model().await, Err(NoModel::NotSetUp { .. })) {
@@ -165,10 +165,10 @@ fn can_ask(app: &App) -> bool {
     !app.screen.json && std::io::stdin().is_terminal() && std::io::stderr().is_terminal()
 }
 
-/// Asks at the terminal before something is changed or deleted.
+/// Prompts at the terminal before data is changed or deleted.
 struct RequestContext<'a> {
     app: &'a App,
-    /// Whether the user agreed to everything else of this request.
+    /// Whether the user agreed to all further changes of this request.
     all: AtomicBool,
 }
 
@@ -205,7 +205,7 @@ impl Permission for RequestContext<'_> {
     }
 }
 
-/// Shows an answer, and tells how it went.
+/// Prints an answer. Returns the exit code.
 pub(super) fn show(app: &App, given: &Given, conversation: &str) -> Exit {
     let (lang, answer) = (app.lang(), &given.answer);
     if app.screen.json {
@@ -223,10 +223,10 @@ pub(super) fn show(app: &App, given: &Given, conversation: &str) -> Exit {
         if !given.spoken.is_empty() {
             app.screen.line("");
         }
-        // An answer is words: what a tool put in to steer a terminal is left out.
+        // An answer is text: removes terminal escape sequences from it.
         app.screen.verbatim(&strip_str(&answer.text).to_string());
     } else {
-        // What was done is an answer, too; what was not is told apart from it.
+        // Prints completed parts as the answer, and failures separately.
         let failed = answer.failures.join("\n");
         let done = answer.text.strip_suffix(&failed).filter(|_| !failed.is_empty()).unwrap_or_default();
         if !done.trim().is_empty() {
@@ -238,7 +238,7 @@ pub(super) fn show(app: &App, given: &Given, conversation: &str) -> Exit {
         }
     }
     for issue in &answer.verification.issues {
-        // What failed or is missing stands in the answer already.
+        // Failures and missing parts are already in the answer.
         let said = issue.say(lang);
         if answer.success && !answer.text.contains(&said) {
             app.screen.warn(&said);
@@ -258,7 +258,7 @@ fn exit(answer: &Answer) -> Exit {
     if answer.success {
         return Exit::Done;
     }
-    // A part of it was done: it is no longer one tool that failed.
+    // Some steps succeeded, so the exit code of a single failed tool does not apply.
     if answer.steps.iter().any(toolhub::StepResult::success) {
         return Exit::Failed;
     }

@@ -1,4 +1,4 @@
-//! What `toolhub ask --json` prints where Ctrl-C ended it: the shape of an answer, with the calls that are on record.
+//! The output of `toolhub ask --json` after Ctrl-C: the members of an answer, with the calls recorded so far.
 
 use std::time::SystemTime;
 
@@ -7,7 +7,7 @@ use toolhub_core::{RawJson, RawObject, Say as _};
 
 use super::app::App;
 
-/// Shows what was done in a conversation since `begun`, until somebody interrupted it.
+/// Prints the calls of a conversation between `begun` and the interruption.
 pub(super) async fn show(app: &App, conversation: &str, begun: SystemTime) {
     let lang = app.lang();
     let said = lang.pick("interrupted", "已中断");

@@ -1,10 +1,10 @@
-//! Opening an address in the user's browser, where there is one.
+//! Opens a URL in the user's browser, if there is one.
 
 use std::process::Stdio;
 
 use tokio::process::Command;
 
-/// Opens `address`; whether anything could be started. Nobody waits for it: some browsers stay until they are closed.
+/// Opens `address`. Returns whether a process was started; does not wait for it, since some browsers run until they are closed.
 pub(crate) fn open(address: &str) -> bool {
     let web = address.starts_with("https://") || address.starts_with("http://");
     let Some((program, before)) = opener().filter(|_| web) else { return false };
@@ -13,11 +13,11 @@ pub(crate) fn open(address: &str) -> bool {
     command.spawn().is_ok()
 }
 
-/// The program that opens addresses, and what it is told before the address.
+/// The program that opens URLs, and its arguments before the URL.
 fn opener() -> Option<(&'static str, &'static [&'static str])> {
     let set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
     if cfg!(windows) {
-        // Not `start`: that is a word of the shell, to which `&` in an address ends the command and begins another.
+        // Not `start`: it is a builtin of `cmd`, which interprets `&` in a URL as a command separator.
         Some(("rundll32", &["url.dll,FileProtocolHandler"]))
     } else if cfg!(target_os = "macos") {
         (!set("SSH_CONNECTION")).then_some(("open", &[]))

@@ -1,4 +1,4 @@
-//! `toolhub call`: one call through the router, by a tool's name or by what is wanted of it.
+//! `toolhub call`: one call through the router, by a tool's name or by a capability.
 
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -15,7 +15,7 @@ use super::exit::{Exit, UsageError};
 use super::options::CallArgs;
 use super::record_table::record_table;
 
-/// What is called, and with which `key=value` pairs.
+/// The tool or capability to call, and its `key=value` pairs.
 struct Wanted<'a> {
     by: CallBy,
     tool: &'a str,
@@ -23,7 +23,7 @@ struct Wanted<'a> {
 }
 
 impl<'a> Wanted<'a> {
-    /// With a capability there is no tool, so what stands in its place is the first pair.
+    /// With a capability there is no tool name, so the first positional argument is a pair.
     fn of(args: &'a CallArgs) -> Self {
         match &args.capability {
             None => {
@@ -73,7 +73,7 @@ async fn call(
 ) -> anyhow::Result<Outcome> {
     let started = Instant::now();
     let source = args.source.as_deref();
-    // Only the schema knows what `5` means, so the tool is looked up before the pairs are read.
+    // The type of a value such as `5` depends on the schema, so the tool is resolved before the pairs are parsed.
     let schema = if wanted.pairs.is_empty() {
         RawJson::empty_object()
     } else {
@@ -110,13 +110,13 @@ async fn call(
     Ok(outcome)
 }
 
-/// What is left of `--timeout`, which counts from the start of the command.
+/// The remainder of `--timeout`, which counts from the start of the command.
 fn time_left(app: &App, args: &CallArgs) -> Option<Duration> {
     let timeout = args.timeout.as_ref()?.0;
     Some(timeout.saturating_sub(app.started.elapsed()).max(Duration::from_millis(1)))
 }
 
-/// The schema that the pairs are read by: of the first candidate that knows them all, else of the first.
+/// The schema that types the pairs: of the first candidate that defines all names, otherwise of the first candidate.
 fn schema_for(route: &Route, pairs: &[String]) -> RawJson {
     let names: Vec<&str> = pairs.iter().filter_map(|pair| pair.split([':', '=']).next()).collect();
     let knows = |schema: &RawJson| {
@@ -129,7 +129,7 @@ fn schema_for(route: &Route, pairs: &[String]) -> RawJson {
     schemas.find(|schema| knows(schema)).cloned().or(first).unwrap_or_else(RawJson::empty_object)
 }
 
-/// A tool that is no longer what was approved has been used: that should not go unseen.
+/// Warns if a tool was used that changed since it was approved.
 fn warn_of_changes(app: &App, hub: &Hub, outcome: &Outcome) {
     let catalog = hub.catalog();
     for attempt in &outcome.attempts {
@@ -145,7 +145,7 @@ fn warn_of_changes(app: &App, hub: &Hub, outcome: &Outcome) {
     }
 }
 
-/// The outcome of a call that never got as far as a tool.
+/// The outcome of a call that failed before a tool was called.
 fn failed(tool: &str, error: ToolError, started: Instant) -> Outcome {
     let refused = Outcome::refused(CallId::fresh(), ToolName::new(tool), error);
     Outcome { took: started.elapsed(), ..refused }
@@ -157,7 +157,7 @@ pub(super) fn show(app: &App, outcome: &Outcome) {
         app.screen.json(&outcome.to_json(lang).into_raw());
         return;
     }
-    // What was tried before the last word is worth knowing: a fallback should not go unseen.
+    // Reports failed attempts before the final one, so that a fallback is visible.
     let last = outcome.attempts.len().saturating_sub(usize::from(outcome.result.is_err()));
     warn_of_attempts(app, &outcome.attempts[..last]);
     for mended in &outcome.repaired {
@@ -200,7 +200,7 @@ pub(super) fn show(app: &App, outcome: &Outcome) {
     }
 }
 
-/// Says of each source that failed before the result, once, how often it was tried.
+/// Prints one warning per failed source, with the number of attempts.
 fn warn_of_attempts(app: &App, attempts: &[AttemptRecord]) {
     let lang = app.lang();
     let mut rest = attempts;
@@ -224,7 +224,7 @@ fn warn_of_attempts(app: &App, attempts: &[AttemptRecord]) {
     }
 }
 
-/// The output for people: texts as they are, other blocks named, structured content where there is nothing else.
+/// The output for display: texts unchanged, other blocks by name, structured content if there are no blocks.
 pub(super) fn text_of(app: &App, output: &ToolOutput) -> String {
     let blocks = output.blocks();
     if blocks.is_empty() {

@@ -1,4 +1,4 @@
-//! `toolhub chat`: a conversation, kept, that can be gone on with.
+//! `toolhub chat`: a stored conversation that can be resumed.
 
 use std::io::IsTerminal as _;
 use std::time::SystemTime;
@@ -15,9 +15,9 @@ use super::screen::{BOLD, DIM, NAME};
 use super::table::{Cell, lines};
 use super::terminal_input::read_line;
 
-/// Conversations that are listed.
+/// The maximum number of listed conversations.
 const LISTED: usize = 30;
-/// How wide a line of the list is where no terminal tells.
+/// Line width of the list without a terminal.
 const WIDTH: usize = 100;
 
 pub(crate) async fn run(app: &App, args: ChatArgs) -> anyhow::Result<Exit> {
@@ -66,7 +66,7 @@ pub(crate) async fn run(app: &App, args: ChatArgs) -> anyhow::Result<Exit> {
         }
         match answer(app, request, (&args.agent, &options)).await {
             Ok(given) => last = show(app, &given, &conversation),
-            // Ctrl-C ends the answer that is being made; at the prompt it ends the talk.
+            // Ctrl-C cancels the current answer; at the prompt it ends the conversation.
             Err(error) if error.is::<Interrupted>() && talks => {
                 app.screen.warn(app.lang().pick("interrupted", "已中断"));
             }
@@ -134,14 +134,14 @@ async fn list(app: &App, hub: &Hub) -> anyhow::Result<Exit> {
     Ok(Exit::Done)
 }
 
-/// The day and the time of day here.
+/// A local date and time.
 fn day(at: SystemTime) -> String {
     let zone = jiff::tz::TimeZone::system();
     let at = jiff::Timestamp::try_from(at);
     at.map(|at| at.to_zoned(zone).strftime("%Y-%m-%d %H:%M").to_string()).unwrap_or_default()
 }
 
-/// A moment for programs; null where it has none.
+/// A UTC timestamp in RFC 3339 format for JSON; null if it is out of range.
 fn utc(at: SystemTime) -> RawJson {
     let at = jiff::Timestamp::try_from(at).ok();
     at.map_or_else(RawJson::null, |at| RawJson::from(at.to_string()))

@@ -1,5 +1,5 @@
-//! Dynamic shell completion (`COMPLETE=bash toolhub`): names and values from the config and the kept lists. Connects to no
-//! server, and offers nothing where the config cannot be read.
+//! Dynamic shell completion (`COMPLETE=bash toolhub`): names and values from the configuration and the cached lists. Connects to
+//! no server, and offers nothing if the configuration cannot be read.
 
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
@@ -20,14 +20,14 @@ use super::complete_values::{is_plain_word, values_of};
 use super::foreign::one_line;
 use super::help;
 
-/// How long a shell waits for candidates at most.
+/// The maximum time for computing candidates.
 const TIMEOUT: Duration = Duration::from_secs(2);
-/// Characters of a description that are shown beside a candidate.
+/// The maximum length of a description next to a candidate, in characters.
 const MAX_HELP_CHARS: usize = 80;
 const SHELLS: &[&dyn EnvCompleter] = &[&Bash, &Elvish, &Fish, &Powershell, &Zsh];
 
-/// Answers a shell that asks for completions or for the script that registers them. Returns `false` if this is an ordinary
-/// run. Called before any thread is started, as `COMPLETE` is removed from the environment.
+/// Handles a completion request of a shell, or prints its registration script. Returns `false` if this is an ordinary run. Must
+/// be called before any thread is started, because it removes `COMPLETE` from the environment.
 pub(crate) fn run_if_requested() -> bool {
     if std::env::var_os("COMPLETE").is_none() {
         return false;
@@ -37,13 +37,13 @@ pub(crate) fn run_if_requested() -> bool {
     let lang = help::language(&words);
     let factory = || with_completers(help::command(lang), &Arc::new(Request::new(words.clone())));
     let folder = std::env::current_dir().ok();
-    // An error is a shell that is not known, or a word for which there are no candidates.
+    // An error means an unknown shell, or a word without candidates.
     let done =
         CompleteEnv::with_factory(factory).shells(Shells(SHELLS)).try_complete(args, folder.as_deref());
     done.unwrap_or(!words.is_empty())
 }
 
-/// What a positional or option value is completed with.
+/// The kind of values that complete an argument.
 #[derive(Clone, Copy)]
 enum Kind {
     Tool,
@@ -54,7 +54,7 @@ enum Kind {
     Pair,
 }
 
-/// Command (`/` separates levels), argument, and what completes it.
+/// Command (levels separated by `/`), argument, and the kind of its values.
 const COMPLETED: &[(&str, &str, Kind)] = &[
     ("call", "tool", Kind::Tool),
     ("call", "pairs", Kind::Pair),
@@ -115,7 +115,7 @@ fn with_completer(command: Command, levels: &[&str], add: &dyn Fn(Arg) -> Arg) -
     }
 }
 
-/// One completion request: the words of the command line, and the hub that they mean.
+/// A completion request: the words of the command line, and the hub with their options.
 struct Request {
     words: Vec<OsString>,
     hub: OnceLock<Option<Hub>>,
@@ -160,7 +160,7 @@ impl Request {
     }
 }
 
-/// Reads the config and the kept lists. Skills are left out: to list them may start Python.
+/// Reads the configuration and the cached lists. Skills are disabled: listing them may start Python.
 fn open(matches: &ArgMatches) -> Option<Hub> {
     let mut trust = RunTrust::from_variable(std::env::var_os("TOOLHUB_TRUST").as_deref());
     trust.current_folder |= matches.try_get_one("trust").ok().flatten().is_some_and(|trust: &bool| *trust);
@@ -195,7 +195,7 @@ fn named(names: impl IntoIterator<Item = impl ToString>) -> Vec<(String, String)
     names.into_iter().map(|name| (name.to_string(), String::new())).collect()
 }
 
-/// `KEY=` for every argument that is not given yet, the required ones first; after `KEY=`, the values that its schema names.
+/// `KEY=` for every argument that is not given yet, required ones first; after `KEY=`, the values that its schema defines.
 fn pairs(hub: &Hub, matches: &ArgMatches, current: &str) -> Vec<(String, String)> {
     let Some(schema) = schema(hub, matches) else { return Vec::new() };
     if let Some((key, _)) = current.split_once('=') {
@@ -222,7 +222,7 @@ fn pairs(hub: &Hub, matches: &ArgMatches, current: &str) -> Vec<(String, String)
     keys.into_iter().map(|(_, key, help)| (key, help)).collect()
 }
 
-/// The schema of the tool that the command line names, or of the first one with the capability.
+/// The schema of the tool on the command line, or of the first tool with the capability.
 fn schema(hub: &Hub, matches: &ArgMatches) -> Option<RawJson> {
     let catalog = hub.catalog();
     let source = text(matches, "source");
@@ -256,7 +256,7 @@ fn innermost(mut matches: &ArgMatches) -> &ArgMatches {
     matches
 }
 
-/// The beginning of a description, without anything that a terminal would interpret.
+/// The first line of a description, truncated and without terminal escape sequences.
 fn brief(text: &str) -> String {
     let line = text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
     one_line(line).chars().take(MAX_HELP_CHARS).collect()

@@ -1,5 +1,5 @@
-//! The bash side of dynamic completion. Bash splits words at `=` and `:`, so that `key=value` would arrive as three words: the
-//! script joins them again, and removes from each candidate what stands before the part that bash replaces.
+//! Dynamic completion for bash. Bash splits words at `=` and `:`, so that `key=value` is passed as three words: the script joins
+//! them again, and removes from each candidate the prefix that bash does not replace.
 
 use std::ffi::OsString;
 use std::io::{Error, Write};
@@ -7,7 +7,7 @@ use std::path::Path;
 
 use clap_complete::env::{Bash as ClapBash, EnvCompleter};
 
-/// The registration script. `COMPLETER` is the program, quoted.
+/// The registration script. `COMPLETER` is replaced by the quoted program.
 const SCRIPT: &str = r#"
 _toolhub_complete() {
     local line=$COMP_LINE rest word i cword=0

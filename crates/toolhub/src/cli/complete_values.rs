@@ -1,11 +1,11 @@
-//! The values that a JSON Schema names for an argument: enums, constants and booleans.
+//! The values that a JSON Schema defines for an argument: enums, constants and booleans.
 
 use serde_json::Value;
 
-/// How many references and alternatives are followed; a schema may refer to itself.
+/// The maximum number of references and alternatives that are followed; a schema may be recursive.
 const MAX_STEPS: usize = 64;
 
-/// Whether a shell takes the word as it is, so that nothing in it can be expanded or run.
+/// Whether a shell passes the word unchanged, without expansion.
 pub(super) fn is_plain_word(word: &str) -> bool {
     let plain = |c: char| {
         c.is_alphanumeric() || matches!(c, '_' | '-' | '.' | '/' | ':' | '=' | '@' | '+' | ',' | '%')
@@ -13,7 +13,7 @@ pub(super) fn is_plain_word(word: &str) -> bool {
     !word.is_empty() && !word.starts_with('-') && word.chars().all(plain)
 }
 
-/// The values of property `key`, in the order of the schema.
+/// The values of property `key`, in schema order.
 pub(super) fn values_of(root: &Value, key: &str) -> Vec<String> {
     let mut values = Vec::new();
     let mut pending = vec![&root["properties"][key]];

@@ -1,4 +1,4 @@
-//! Completions for shells.
+//! `toolhub completions`: prints a static completion script for a shell.
 
 use super::app::App;
 use super::exit::Exit;

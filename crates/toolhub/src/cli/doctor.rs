@@ -1,4 +1,4 @@
-//! `toolhub doctor`: looks at everything that can be wrong, and says what to do.
+//! `toolhub doctor`: checks the installation and reports each problem with its fix.
 
 use std::collections::HashSet;
 use std::io::Write as _;
@@ -20,7 +20,7 @@ use super::screen::{BAD, GOOD, ODD};
 use super::servers::{exit_of, test_all};
 use super::tools::plural;
 
-/// What one look found.
+/// The result of a check.
 #[derive(Clone, Copy)]
 pub(super) enum Finding {
     Good,
@@ -28,7 +28,7 @@ pub(super) enum Finding {
     Bad,
 }
 
-/// What was found so far.
+/// The results of all checks so far.
 pub(super) struct Report<'a> {
     app: &'a App,
     checks: Vec<RawObject>,
@@ -36,7 +36,7 @@ pub(super) struct Report<'a> {
     worst: Exit,
 }
 
-/// Room that the data folder should have.
+/// The minimum free space for the data folder.
 const MIN_FREE_BYTES: u64 = 64 << 20;
 
 impl Report<'_> {
@@ -46,7 +46,7 @@ impl Report<'_> {
             Finding::Odd => ("warning", "!", ODD),
             Finding::Bad => ("problem", "✗", BAD),
         };
-        // One problem may be seen by several checks.
+        // Several checks may report the same problem.
         if !self.told.insert(text.to_owned()) {
             return;
         }
@@ -160,7 +160,7 @@ async fn look(app: &App, args: &DoctorArgs, report: &mut Report<'_>) -> anyhow::
         report.worst = exit_of(&tested);
     }
     for test in tested {
-        // Already on the screen; here it is kept for `--json`.
+        // Already printed; added for `--json`.
         let (status, text) = match &test.result {
             Ok(list) => ("ok", format!("{}: {}", test.id, plural(list.tools.len(), "tool"))),
             Err(error) => ("problem", error.brief(lang)),
@@ -176,14 +176,14 @@ async fn look(app: &App, args: &DoctorArgs, report: &mut Report<'_>) -> anyhow::
     doctor_model::look(app, hub, args, report).await
 }
 
-/// Writes a file to a folder and removes it.
+/// Checks that a folder is writable with a temporary file.
 fn try_writing(folder: &Path) -> std::io::Result<()> {
     let mut file = tempfile::NamedTempFile::new_in(folder)?;
     file.write_all(&[0; 4096])?;
     file.as_file().sync_all()
 }
 
-/// Agents whose lists name tools that nobody has.
+/// Reports agents whose lists name unknown tools.
 fn agents(app: &App, hub: &Hub, report: &mut Report<'_>) {
     let (lang, catalog) = (app.lang(), hub.catalog());
     let names: Vec<&str> = catalog.iter().map(|entry| entry.tool.name().as_str()).collect();
@@ -210,7 +210,7 @@ fn agents(app: &App, hub: &Hub, report: &mut Report<'_>) {
     }
 }
 
-/// What was approved, what changed since, and what is suspicious.
+/// Reports approved, changed and suspicious tools.
 fn approvals(app: &App, hub: &Hub, report: &mut Report<'_>) {
     let (lang, catalog) = (app.lang(), hub.catalog());
     let those = |test: fn(&Entry) -> bool| {

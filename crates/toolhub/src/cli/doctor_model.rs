@@ -1,4 +1,4 @@
-//! The part of `toolhub doctor` about the language model: which one, why, and whether it answers.
+//! The checks of `toolhub doctor` for the language model: which one is chosen, why, and whether it responds.
 
 use std::time::{Duration, Instant};
 
@@ -11,15 +11,15 @@ use super::doctor::{Finding, Report};
 use super::exit::Exit;
 use super::options::DoctorArgs;
 
-/// How long an endpoint may take to list its models.
+/// Timeout for listing the models of an endpoint.
 const LISTING: Duration = Duration::from_secs(5);
-/// How long a model may take for a word; a local one may have to be loaded first.
+/// Timeout for a one-word response; a local model may have to be loaded first.
 const ASKING: Duration = Duration::from_secs(120);
-/// How many of an endpoint's models are named.
+/// The maximum number of models that are named.
 const NAMED: usize = 5;
 const CHECK: &str = "model";
 
-/// Looks at the model. What the owner configured must work; what merely lies around in the environment need not.
+/// Checks the model. A failure of a configured model is a problem; one of a model detected from the environment is a warning.
 pub(super) async fn look(
     app: &App,
     hub: &Hub,
@@ -69,7 +69,7 @@ fn exit_of(error: &ModelError) -> Exit {
     }
 }
 
-/// Says a word to it, which may cost a little.
+/// Sends a short prompt to the model, which may incur a small cost.
 async fn ask(chosen: &ChosenModel, lang: Lang) -> Result<(Finding, String), ModelError> {
     let request = ChatRequest {
         max_tokens: Some(16),
@@ -83,7 +83,7 @@ async fn ask(chosen: &ChosenModel, lang: Lang) -> Result<(Finding, String), Mode
     Ok((Finding::Good, text))
 }
 
-/// Asks the endpoint for its models, which costs nothing and shows that it is there and takes the key.
+/// Lists the models of the endpoint, which is free and checks the connection and the key.
 async fn listed(chosen: &ChosenModel, lang: Lang) -> Result<(Finding, String), ModelError> {
     let unknown =
         lang.pick(": `--ask-model` tries whether it answers", "：用 `--ask-model` 可试试它是否回答");
@@ -92,13 +92,13 @@ async fn listed(chosen: &ChosenModel, lang: Lang) -> Result<(Finding, String), M
     };
     let names = match answer {
         Ok(names) => names,
-        // Not every endpoint lists its models.
+        // Not every endpoint can list its models.
         Err(ModelError::Refused { status: 404 | 405, .. } | ModelError::Unreadable { .. }) => {
             return Ok((Finding::Good, unknown.to_owned()));
         }
         Err(error) => return Err(error),
     };
-    // `qwen3` is `qwen3:latest`, and names of versions have their date behind them.
+    // `qwen3` matches `qwen3:latest`, and names with a version suffix match, too.
     if names.iter().any(|name| name.starts_with(model)) {
         return Ok((Finding::Good, lang.pick(": it is there", "：可用").to_owned()));
     }

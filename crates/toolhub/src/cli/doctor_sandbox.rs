@@ -1,4 +1,4 @@
-//! What `toolhub doctor` says of the sandbox: what this machine has for it, what it lacks, and what to do about that.
+//! The checks of `toolhub doctor` for the sandbox: the supported and missing protections of this machine, and how to enable them.
 
 use toolhub::Hub;
 use toolhub_core::Lang;
@@ -16,11 +16,11 @@ pub(super) fn look(app: &App, hub: &Hub, report: &mut Report<'_>) {
     }
 }
 
-/// What the sandbox is for here.
+/// How the sandbox is used by this configuration.
 struct Wanted {
     /// Whether there are scripts that run in it.
     scripts: bool,
-    /// What these may go without.
+    /// Protections that may be missing for these scripts.
     allowed: Vec<Protection>,
 }
 
@@ -44,7 +44,7 @@ fn told(support: &Support, wanted: &Wanted, lang: Lang) -> Vec<(Finding, String)
     all
 }
 
-/// A protection that is not there. It is worth a warning where something would run in the sandbox.
+/// A missing protection. It is a warning if scripts would run in the sandbox.
 fn lacking(missing: &Missing, wanted: &Wanted, lang: Lang) -> (Finding, String) {
     let (name, why) = (missing.protection, lang.pick(&missing.english, &missing.chinese));
     let head =
@@ -60,10 +60,10 @@ fn lacking(missing: &Missing, wanted: &Wanted, lang: Lang) -> (Finding, String) 
     (if wanted.scripts { Finding::Odd } else { Finding::Good }, head + &rest)
 }
 
-/// What would make it stricter, or hinder programs less, though nothing is missing.
+/// Suggestions that make the sandbox stricter or more compatible although no protection is missing.
 fn could_be_better(support: &Support, lang: Lang) -> Option<String> {
     if support.landlock == 0 && !support.mount_namespace && support.bubblewrap_program.is_none() {
-        // Another system, or one that lacks nearly everything: that was said.
+        // Another operating system, or one without most protections, which has been reported already.
         return None;
     }
     if !support.mount_namespace {
@@ -126,7 +126,7 @@ mod tests {
         assert!(told[1].contains("`[skills] allow_missing = [\"signals\"]`"), "{told:?}");
         let chinese = lines(&old, &scripts, Lang::Zh);
         assert!(chinese[1].starts_with("! 沙箱：缺少 `signals`（内核过旧）"), "{chinese:?}");
-        // Nobody is warned of what they do not use, nor twice of what they allowed.
+        // Unused and explicitly allowed protections cause no further warning.
         let none = Wanted { scripts: false, allowed: Vec::new() };
         assert!(lines(&old, &none, Lang::En).iter().all(|line| line.starts_with('✓')));
         let allowed = Wanted { scripts: true, allowed: vec![Protection::Signals] };

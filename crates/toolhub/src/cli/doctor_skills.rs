@@ -1,4 +1,4 @@
-//! What `toolhub doctor` says of skills.
+//! The checks of `toolhub doctor` for skills.
 
 use toolhub::Hub;
 use toolhub_core::Say as _;

@@ -1,4 +1,4 @@
-//! Questions that servers ask while a command runs (MCP elicitation): forms and addresses, answered at the terminal.
+//! MCP elicitation requests of servers while a command runs: forms and URLs, answered at the terminal.
 
 use std::io::IsTerminal as _;
 use std::sync::Arc;
@@ -13,12 +13,12 @@ use super::live::Live;
 use super::screen::{BOLD, DIM, ODD, Screen};
 use super::terminal_input::read_line;
 
-/// The JSON-RPC error code of a method that is not served.
+/// The JSON-RPC error code for an unknown method.
 const METHOD_NOT_FOUND: i64 = -32601;
-/// Times that a value is asked for before the form is cancelled.
+/// The maximum number of invalid inputs for a value before the form is cancelled.
 const MAX_TRIES: usize = 3;
 
-/// Answers servers at the terminal, where there is one.
+/// Answers requests of servers at the terminal, if there is one.
 pub(crate) struct TerminalHandler {
     screen: Arc<Screen>,
     live: Arc<Live>,
@@ -56,7 +56,7 @@ impl TerminalHandler {
         Ok(RawJson::from(answer))
     }
 
-    /// Shows an address and opens it if the user agrees.
+    /// Shows a URL and opens it if the user agrees.
     async fn visit(&self, url: &str) -> Value {
         let lang = self.lang();
         if !url.starts_with("https://") && !url.starts_with("http://") {
@@ -80,7 +80,7 @@ impl TerminalHandler {
         }
     }
 
-    /// Asks for each value of a form.
+    /// Prompts for each value of a form.
     async fn fill_form(&self, schema: &Value) -> Value {
         let lang = self.lang();
         self.screen.note(&format!(
@@ -147,7 +147,7 @@ impl TerminalHandler {
     }
 }
 
-/// What the user typed for one value.
+/// The user's input for one value.
 enum Reply {
     Value(Value),
     Omitted,
@@ -167,7 +167,7 @@ fn options(property: &Value) -> Vec<String> {
     listed.chain(constants).map(str::to_owned).collect()
 }
 
-/// The text as the type of its property; `None` where it does not fit.
+/// Parses the text as the type of its property; `None` if it does not match.
 fn typed(text: &str, property: &Value, options: &[String]) -> Option<Value> {
     match property["type"].as_str() {
         Some("integer") => text.parse::<i64>().ok().map(Value::from),

@@ -1,4 +1,4 @@
-//! Files that `eval` reads: JSON lines of tools and requests, and how progress and shares are shown.
+//! Input files of `eval` (JSON lines of tools and requests), and formatting of progress and percentages.
 
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;
@@ -7,18 +7,18 @@ use toolhub_core::{Lang, RawJson, Source, Tool, ToolDefinition};
 
 use super::exit::UsageError;
 
-/// How far it is.
+/// A progress bar.
 pub(super) fn bar(done: usize, all: usize) -> String {
     let full = done * 30 / all.max(1);
     format!("{}{} {done}/{all}", "█".repeat(full), "░".repeat(30 - full))
 }
 
-/// A share of one as percent.
+/// Formats a fraction as percent.
 pub(super) fn percent(share: f64) -> String {
     format!("{:.1}", share * 100.0)
 }
 
-/// The lines of a file that say something, with their numbers. `shape` is what a request looks like.
+/// The non-empty lines of a file with their line numbers. `shape` describes a request, for error messages.
 pub(super) fn read_lines(file: &Path, shape: &str, lang: Lang) -> Result<Vec<(usize, RawJson)>, UsageError> {
     let name = file.display();
     let unread = |error: std::io::Error| {
@@ -37,7 +37,7 @@ pub(super) fn read_lines(file: &Path, shape: &str, lang: Lang) -> Result<Vec<(us
     Ok(found)
 }
 
-/// A line is neither a tool nor what `shape` shows.
+/// The error for a line that is neither a tool nor of the form `shape`.
 pub(super) fn wrong_line(file: &Path, line: usize, shape: &str, lang: Lang) -> UsageError {
     let name = file.display();
     UsageError(lang.pick(
@@ -46,7 +46,7 @@ pub(super) fn wrong_line(file: &Path, line: usize, shape: &str, lang: Lang) -> U
     ))
 }
 
-/// A definition with its schema under `inputSchema` or `parameters`, and its id, or else its name.
+/// Parses a tool with its schema in `inputSchema` or `parameters`. Returns its id, or its name if it has no id.
 pub(super) fn read_tool(line: &RawJson) -> Option<(String, Tool)> {
     let mut members = line.object()?;
     if !members.contains("inputSchema")

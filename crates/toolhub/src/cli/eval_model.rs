@@ -1,4 +1,4 @@
-//! `toolhub eval plan --model`: plans that a language model makes, with tools that stand in a file and are never called.
+//! `toolhub eval plan --model`: plans by a language model, with tools from a file that are never called.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use toolhub_search::Index;
 
 use super::eval_plan::search;
 
-/// A model, and the tools it plans with.
+/// A model, and the tools for its plans.
 pub(super) struct ModelPlanner {
     pub(super) model: Arc<dyn LanguageModel>,
     catalog: Arc<Catalog>,
@@ -57,7 +57,7 @@ impl ModelPlanner {
     }
 }
 
-/// Finds tools in an index.
+/// A tool finder over an index.
 struct Shelf(Index);
 
 impl ToolFinder for Shelf {
@@ -74,7 +74,7 @@ impl ToolFinder for Shelf {
     }
 }
 
-/// Runs nothing.
+/// A tool caller that refuses all calls.
 struct Nobody;
 
 impl ToolCaller for Nobody {

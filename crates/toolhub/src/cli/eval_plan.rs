@@ -1,4 +1,4 @@
-//! `toolhub eval plan`: how well requests are planned, against the calls that are expected. Nothing is called.
+//! `toolhub eval plan`: compares the plans of requests with the expected calls. No tool is called.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -22,15 +22,15 @@ use super::exit::{Exit, UsageError};
 use super::options_eval::EvalPlanArgs;
 use super::table::{Cell, lines};
 
-/// Tools that are found for each part of a request.
+/// The number of tools that are searched for each part of a request.
 const FOUND: usize = 10;
-/// How often the progress bar moves.
+/// Update interval of the progress bar.
 const MOVE: Duration = Duration::from_millis(100);
-/// What a line of the requests is.
+/// The format of a line in the requests file.
 const SHAPE: &str =
     "{\"id\", \"request\", \"expected\": [{\"tool\": [names], \"arguments\": {name: [values]}}]}";
 
-/// A request, and the calls that are right for it.
+/// A request, and its expected calls.
 #[derive(Deserialize)]
 struct Asked {
     #[serde(default)]
@@ -39,7 +39,7 @@ struct Asked {
     expected: Vec<Expected>,
 }
 
-/// What came of all requests.
+/// The results of all requests.
 #[derive(Default)]
 struct Report {
     requests: usize,
@@ -47,16 +47,16 @@ struct Report {
     tool_right: usize,
     arguments_right: usize,
     refused_rightly: usize,
-    /// Requests for which something would be changed that was not asked for, or with wrong arguments.
+    /// Requests whose plan would make an unrequested change, or a change with wrong arguments.
     wrong_changes: usize,
-    /// Requests for which the right calls were offered and not run.
+    /// Requests whose correct calls were planned but would not be run.
     needless_refusals: usize,
-    /// Requests of which a part was dropped without a word.
+    /// Requests of which a part was dropped silently.
     dropped: usize,
-    /// For each confidence that is printed: plans that would be run, and how many of them are right.
+    /// For each printed confidence: the number of plans that would be run, and how many of them are correct.
     calibration: BTreeMap<u8, (usize, usize)>,
     failures: Vec<Failure>,
-    /// Plans that are right, if all are to be shown.
+    /// Correct plans, if all are to be shown.
     right: Vec<Failure>,
     all: bool,
     slowest: Duration,
@@ -112,7 +112,7 @@ pub(crate) async fn run(app: &App, args: &EvalPlanArgs) -> anyhow::Result<Exit> 
     }
     app.screen.hide_status();
     if let Some(why) = unplanned.first() {
-        // No plan counts as one without calls, which is right now and then by accident.
+        // A missing plan counts as a plan without calls, which may be correct by accident.
         let (count, why) = (unplanned.len(), why.say(lang));
         app.screen.warn(&lang.pick(
             format!("the model made no plan for {count} of {asked_count} requests, first: {why}"),
@@ -127,7 +127,7 @@ pub(crate) async fn run(app: &App, args: &EvalPlanArgs) -> anyhow::Result<Exit> 
     Ok(Exit::Done)
 }
 
-/// The tools, with what they are good for told as the hub tells it.
+/// The tools, with tags assigned as in the hub.
 fn read_tools(args: &EvalPlanArgs, lang: Lang) -> Result<Vec<Tool>, UsageError> {
     let tagger = Tagger::default();
     let mut tools = Vec::new();
@@ -148,7 +148,7 @@ fn plan(request: &str, index: &Index, today: Date) -> Plan {
     rules::plan(request, &candidates, today)
 }
 
-/// What is found for a request, or a part of one.
+/// Searches the tools for a request or a part of one.
 pub(super) fn search(index: &Index, part: &str, limit: usize) -> Search {
     let ranking = index.rank(&Request::new(part).limit(limit));
     let found = |hit: &toolhub_search::Hit<'_>| Found {
@@ -196,7 +196,7 @@ impl Report {
         }
     }
 
-    /// The shares; none where nothing was asked that could be right.
+    /// The rates; `None` without requests that count for them.
     fn shares(&self) -> [(&'static str, Option<f64>); 3] {
         let share = |part: usize, whole: usize| (whole > 0).then(|| part as f64 / whole as f64);
         [
@@ -234,7 +234,7 @@ impl Report {
         shown.into_raw()
     }
 
-    /// What must not be, and what is published beside it.
+    /// Counts of errors, and of needless refusals.
     fn counts(&self) -> [(&'static str, usize); 3] {
         [
             ("wrong_changes", self.wrong_changes),

@@ -1,4 +1,4 @@
-//! `toolhub eval search`: how good the ranking is on a set of tools and requests, also of two settings side by side.
+//! `toolhub eval search`: evaluates the ranking on a set of tools and queries, optionally comparing two settings.
 
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
@@ -17,21 +17,21 @@ use super::options_eval::EvalSearchArgs;
 use super::screen::BOLD;
 use super::table::{Cell, lines};
 
-/// Tools that are looked at for each request.
+/// The number of ranked tools per query.
 const DEPTH: usize = 10;
-/// What a line of the requests is.
+/// The format of a line in the queries file.
 const QUERY: &str = "{\"query\", \"relevant\": [ids]}";
-/// How often the progress bar moves.
+/// Update interval of the progress bar.
 const MOVE: Duration = Duration::from_millis(100);
 
-/// A request, and the ids of the tools that are right for it.
+/// A query, and the ids of its relevant tools.
 #[derive(Deserialize)]
 struct Asked {
     query: String,
     relevant: Vec<String>,
 }
 
-/// The set: tools by id, and requests.
+/// The data set: tools by id, and queries.
 struct Set {
     tools: Vec<Tool>,
     /// The id of each definition.
@@ -82,7 +82,7 @@ impl Set {
         for (number, line) in read_lines(&args.queries, QUERY, lang)? {
             let mut one =
                 line.decode::<Asked>().map_err(|_| wrong_line(&args.queries, number, QUERY, lang))?;
-            // Said twice it is still one tool.
+            // Removes duplicate ids.
             let mut seen = HashSet::new();
             one.relevant.retain(|id| seen.insert(id.clone()));
             asked.push(one);
@@ -98,7 +98,7 @@ impl Set {
         Ok(Self { tools, ids, asked })
     }
 
-    /// What makes the figures say less than they seem to.
+    /// Warnings about properties of the data set that distort the results.
     fn doubts(&self, lang: Lang) -> Vec<String> {
         let mut doubts = Vec::new();
         let mut known: HashSet<&str> = HashSet::new();
@@ -185,7 +185,7 @@ fn print(app: &App, columns: &[(String, Report)]) {
         std::iter::once(Cell::from("")).chain(columns.iter().map(|(name, _)| Cell::new(name.as_str(), BOLD)));
     let mut rows: Vec<Vec<Cell>> = if columns.len() > 1 { vec![heading.collect()] } else { Vec::new() };
     for (name, figure) in figures {
-        // Only a set with requests that no tool serves has something to refuse.
+        // The row exists only if the data set has queries without a relevant tool.
         if name == "refused" && columns.iter().all(|(_, report)| report.refused.is_none()) {
             continue;
         }
@@ -197,7 +197,7 @@ fn print(app: &App, columns: &[(String, Report)]) {
     }
 }
 
-/// Settings as JSON, each left out as it usually is.
+/// Reads settings from JSON. Missing members have their defaults.
 fn read_settings(file: &Path, lang: Lang) -> Result<Settings, UsageError> {
     let name = file.display();
     let text = std::fs::read_to_string(file).map_err(|error| {

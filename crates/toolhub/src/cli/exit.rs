@@ -1,10 +1,10 @@
-//! Exit codes: the one mapping from what happened to a number.
+//! Exit codes and their mapping from errors.
 
 use std::process::ExitCode;
 
 use toolhub_core::ToolError;
 
-/// How the program ends.
+/// The exit status of the process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Exit {
     Done,
@@ -40,7 +40,7 @@ impl From<&ToolError> for Exit {
     }
 }
 
-/// The user's own mistake: said as it is, with exit code 2.
+/// A usage error: printed unchanged, with exit code 2.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub(crate) struct UsageError(pub(crate) String);

@@ -47,7 +47,7 @@ pub(crate) async fn run(app: &App, args: ExplainArgs) -> anyhow::Result<Exit> {
     Ok(Exit::Done)
 }
 
-/// What is said where a skill's tool goes before the built-in one of its name.
+/// A note if the tool of a skill takes precedence over the native tool of the same name.
 fn in_place_of_builtin(hub: &Hub, route: &Route) -> Option<Text> {
     let first = route.candidates.first().filter(|first| *first.source() == Source::Skill)?;
     let name = first.entry.tool.name();

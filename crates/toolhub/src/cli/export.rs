@@ -1,4 +1,4 @@
-//! `toolhub servers export`: the configured servers, written into another client's file.
+//! `toolhub servers export`: writes the configured servers to the file of another MCP client.
 
 use std::path::{Path, PathBuf};
 
@@ -100,7 +100,7 @@ fn target_file(app: &App, client: Client, args: &ExportArgs) -> Result<PathBuf, 
     })
 }
 
-/// The servers that are meant, in our words.
+/// The selected servers as entries for clients.
 fn chosen(app: &App, args: &ExportArgs) -> anyhow::Result<Vec<ClientServer>> {
     let places = app.places()?;
     let settings = Settings::read(&places)?;
@@ -129,14 +129,15 @@ fn chosen(app: &App, args: &ExportArgs) -> anyhow::Result<Vec<ClientServer>> {
     Ok(servers.iter().filter(wanted).map(|spec| in_our_words(spec, extras(spec))).collect())
 }
 
-/// Toolhub itself as a server, started as it was started now.
+/// Toolhub itself as a server entry, with the current options.
 fn gateway(app: &App, args: &ExportArgs) -> anyhow::Result<ClientServer> {
     let places = app.places()?;
     let settings = Settings::read(&places)?;
     if let Some(profile) = &args.profile {
         known_profile(app, &settings, profile)?;
     }
-    // An explicit config is used as it is, so that later changes of a project's file would be used unseen.
+    // A config named with `--config` is used without trust checks, so that later changes of a project's file would take effect
+    // unnoticed.
     if app.global.config.is_none() && places.workspace.is_bound_config() {
         return Err(UsageError(app.lang().pick(
             "the config in use is this project's: add `--config toolhub.toml` to export it, and later changes of it will be used without a question".to_owned(),
@@ -148,8 +149,8 @@ fn gateway(app: &App, args: &ExportArgs) -> anyhow::Result<ClientServer> {
     Ok(hub_entry(app, config, args.profile.as_deref())?)
 }
 
-/// `toolhub serve --stdio` as an entry, with this config: the client starts it in a folder of its own, where another one would be
-/// found.
+/// `toolhub serve --stdio` as an entry, with this config: the client starts it in a different folder, where another config might
+/// be found.
 pub(super) fn hub_entry(
     app: &App,
     config: Option<&Path>,
@@ -176,8 +177,8 @@ pub(super) fn hub_entry(
     })
 }
 
-/// Where this program is found: by the link that it was started by, where there is one, since that stays when the next
-/// version is put elsewhere.
+/// The path of this program: the symbolic link that it was started by, if there is one, since the link stays valid when an
+/// upgrade replaces its target.
 fn own_path() -> std::io::Result<PathBuf> {
     let own = std::env::current_exe()?;
     let called = PathBuf::from(std::env::args_os().next().unwrap_or_default());
@@ -224,7 +225,7 @@ fn in_our_words(spec: &ServerSpec, extras: Option<&ServerExtras>) -> ClientServe
     }
 }
 
-/// A server that is switched off stays so, or, where that cannot be said and it was named, is written as it is.
+/// A disabled server stays disabled. If the format cannot express that and the server was named, it is written as enabled.
 fn as_it_can_be(mut server: ClientServer, format: Format, named: bool) -> ClientServer {
     if !server.enabled && !format.disables && named {
         server.enabled = true;

@@ -1,4 +1,4 @@
-//! `[[servers]]` of `toolhub.toml`, as what is brought from other clients is written into it.
+//! Writes settings of imported servers to `[[servers]]` of `toolhub.toml`.
 
 use std::path::Path;
 use std::time::Duration;
@@ -8,18 +8,18 @@ use toolhub_core::lang::Text;
 use toolhub_mcp::config::clients::ClientServer;
 use toolhub_mcp::config::{ConfigError, OAuthSpec, TransportSpec};
 
-/// The settings of one server, and which of them found their place.
+/// The settings of one server, and which of them were written.
 pub(crate) struct Extra {
     pub(crate) id: String,
     fields: Vec<(&'static str, Value)>,
-    /// What is written.
+    /// The written settings.
     pub(crate) settings: Vec<String>,
-    /// What stays as it was, since the file says something else already.
+    /// Settings that were not written because the file has other values.
     pub(crate) left_out: Vec<String>,
 }
 
 impl Extra {
-    /// What a server has that `mcp.json` has no place for; nothing where that is nothing.
+    /// The settings of a server that `mcp.json` cannot express; `None` if there are none.
     pub(crate) fn of(server: &ClientServer) -> Option<Self> {
         let extras = &server.extras;
         let list = |texts: &[String]| Value::from(texts.iter().map(String::as_str).collect::<Array>());
@@ -77,7 +77,7 @@ fn login(login: &OAuthSpec) -> Option<Value> {
     (!table.is_empty()).then(|| table.into())
 }
 
-/// The text of `toolhub.toml` with these settings in it; what it says already stays, unless `replace`.
+/// Adds these settings to the text of `toolhub.toml`. Existing values are kept unless `replace` is set.
 pub(crate) fn written(
     file: &Path,
     text: &str,
@@ -107,7 +107,7 @@ pub(crate) fn written(
                     }
                 }
             }
-            // `servers = [{ … }]`, which is as good.
+            // `servers = [{ … }]` is equivalent.
             Item::Value(Value::Array(list)) => {
                 let is_it =
                     |value: &Value| value.as_inline_table().is_some_and(|table| names(table, &extra.id));

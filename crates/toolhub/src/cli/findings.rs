@@ -1,4 +1,4 @@
-//! How it is shown that a tool changed since it was approved, or that something about it is suspicious.
+//! Formats whether a tool changed since it was approved, and suspicious findings about it.
 
 use toolhub_core::tool::Trust;
 use toolhub_core::{Lang, RawJson, RawObject, Say as _};
@@ -9,7 +9,7 @@ use super::app::App;
 use super::screen::{BAD, ODD};
 use super::table::{Cell, fold};
 
-/// What is wrong with a tool in a word or two, for a list; empty where nothing is.
+/// A short status of a tool for a list; empty if there is none.
 pub(super) fn mark(entry: &Entry, lang: Lang) -> Cell {
     let mut words = Vec::new();
     match entry.tool.trust {
@@ -24,7 +24,7 @@ pub(super) fn mark(entry: &Entry, lang: Lang) -> Cell {
     Cell::new(words.join(lang.pick(", ", "、")), style)
 }
 
-/// How a tool stands to what was approved, in full words; `None` where nobody approved anything.
+/// The approval status of a tool; `None` if it was never approved.
 pub(super) fn standing(trust: Trust, lang: Lang) -> Option<&'static str> {
     match trust {
         Trust::Unseen => None,
@@ -36,7 +36,7 @@ pub(super) fn standing(trust: Trust, lang: Lang) -> Option<&'static str> {
     }
 }
 
-/// A line or more for each finding.
+/// Prints the findings, each on one or more lines.
 pub(super) fn show(app: &App, findings: &[Finding], indent: &str) {
     let width = app.screen.width().map(|width| width.saturating_sub(indent.len() + 2));
     for finding in findings {
@@ -48,7 +48,7 @@ pub(super) fn show(app: &App, findings: &[Finding], indent: &str) {
     }
 }
 
-/// The findings, for programs.
+/// The findings as JSON.
 pub(super) fn as_json(findings: &[Finding], lang: Lang) -> RawJson {
     let all: Vec<RawObject> = findings
         .iter()
@@ -63,7 +63,7 @@ pub(super) fn as_json(findings: &[Finding], lang: Lang) -> RawJson {
     RawJson::of(&all)
 }
 
-/// A tool for programs, with what is suspicious about it.
+/// A tool as JSON, with its findings.
 pub(super) fn described(entry: &Entry, lang: Lang) -> RawObject {
     let mut shown = entry.describe();
     if !entry.findings().is_empty() {
@@ -73,7 +73,7 @@ pub(super) fn described(entry: &Entry, lang: Lang) -> RawObject {
     shown
 }
 
-/// Names for a warning: a few of them, and how many more there are.
+/// Names for a warning: the first few, and the number of others.
 pub(super) fn names<'a>(entries: impl Iterator<Item = &'a Entry>, lang: Lang) -> String {
     const SHOWN: usize = 5;
     let all: Vec<String> = entries

@@ -1,7 +1,7 @@
-//! Text on its way to people: whatever others wrote is made harmless, and only styles of this program become styles.
+//! Sanitizes text for display: text of others is made harmless, and only styles of this program become terminal styles.
 //!
-//! A style is written into a text as a mark that holds a number drawn when the program starts. No text from outside can
-//! hold that number, so a forged colour is shown as the characters it is made from.
+//! A style is written into a text as a mark with a random nonce of this process. No text from outside can contain the nonce, so a
+//! forged style is shown as plain characters.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -10,28 +10,28 @@ use std::sync::OnceLock;
 
 use toolhub_engine::definition_scan::visible;
 
-/// Begins the mark of a style: a code point that is never assigned to a character.
+/// Begins the mark of a style: a Unicode noncharacter.
 const MARK: char = '\u{FDD0}';
-/// Begins each further line of a text, so that it cannot be taken for a line of its own.
+/// Begins each further line of a text, so that it cannot be mistaken for a separate line.
 const CONTINUED: &str = "\n  │ ";
 
-/// How a piece of text looks. `{style}` begins it, `{style:#}` ends it.
+/// The style of a text. `{style}` begins it, `{style:#}` ends it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum Style {
-    /// As usual.
+    /// Default style.
     #[default]
     Plain,
-    /// What a paragraph is about.
+    /// A heading.
     Bold,
-    /// What matters less.
+    /// Less important text.
     Dim,
-    /// It worked.
+    /// Success.
     Good,
-    /// It failed.
+    /// Failure.
     Bad,
-    /// It needs attention.
+    /// Warning.
     Odd,
-    /// The name of something.
+    /// A name.
     Name,
 }
 
@@ -43,7 +43,7 @@ const STYLES: [(Style, char, &str); 6] = [
     (Style::Odd, 'y', "\u{1b}[33m"),
     (Style::Name, 'c', "\u{1b}[36m"),
 ];
-/// The letter of the mark that ends a style, and what it becomes.
+/// The letter of the mark that ends a style, and its escape sequence.
 const END: (char, &str) = ('0', "\u{1b}[0m");
 
 impl fmt::Display for Style {
@@ -54,26 +54,26 @@ impl fmt::Display for Style {
     }
 }
 
-/// The number that no text from outside can hold.
+/// The nonce that no text from outside can contain.
 fn nonce() -> &'static str {
     static NONCE: OnceLock<String> = OnceLock::new();
     NONCE.get_or_init(|| {
-        // Keyed by the system's random numbers.
+        // `RandomState` is seeded with random numbers of the operating system.
         let number = || std::hash::RandomState::new().build_hasher().finish();
         format!("{:016x}{:016x}", number(), number())
     })
 }
 
-/// What line breaks in a text become.
+/// How line breaks in a text are rendered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Breaks {
-    /// Further lines are marked as such.
+    /// Further lines begin with [`CONTINUED`].
     Continued,
-    /// They stay: the text is known to be one of several lines.
+    /// Unchanged, for texts that are expected to have several lines.
     Kept,
 }
 
-/// A text as it may be written: styles of this program as the terminal knows them, everything else harmless.
+/// Renders a text for output: marks of this program become escape sequences, everything else is sanitized.
 pub(crate) fn rendered(text: &str, breaks: Breaks) -> String {
     let mut parts = text.split(MARK);
     let mut out = harmless(parts.next().unwrap_or_default(), breaks).into_owned();
@@ -92,7 +92,7 @@ pub(crate) fn rendered(text: &str, breaks: Breaks) -> String {
     out
 }
 
-/// The style that a mark stands for, and the text after it.
+/// The escape sequence of a mark, and the text after it.
 fn style_of(part: &str) -> Option<(&'static str, &str)> {
     let mut letters = part.chars();
     let letter = letters.next()?;
@@ -101,7 +101,7 @@ fn style_of(part: &str) -> Option<(&'static str, &str)> {
     codes.or((letter == END.0).then_some(END.1)).map(|codes| (codes, rest))
 }
 
-/// A text without anything that steers a terminal, hides or turns around. Tabs stay.
+/// Replaces terminal escape sequences, invisible characters and bidirectional controls. Tabs are kept.
 pub(crate) fn harmless(text: &str, breaks: Breaks) -> Cow<'_, str> {
     let plain = text.bytes().all(|byte| (b' '..=b'~').contains(&byte) || matches!(byte, b'\t'));
     if plain {
@@ -109,7 +109,8 @@ pub(crate) fn harmless(text: &str, breaks: Breaks) -> Cow<'_, str> {
     }
     let line = |line: &str| {
         let line = line.strip_suffix('\r').unwrap_or(line);
-        // Line breaks by other names, and what a cut between `\r` and `\n` left over.
+        // Other line break characters, including a `\r` that was separated from its `
+        // `.
         let mut shown = visible(line).into_owned();
         for (odd, mark) in ODD_BREAKS {
             if shown.contains(odd) {
@@ -128,7 +129,7 @@ pub(crate) fn harmless(text: &str, breaks: Breaks) -> Cow<'_, str> {
 const ODD_BREAKS: [(char, &str); 4] =
     [('\r', "<U+000D>"), ('\u{2028}', "<U+2028>"), ('\u{2029}', "<U+2029>"), (MARK, "<U+FDD0>")];
 
-/// A text on one line: line breaks and tabs are written out, too.
+/// A text on one line: line breaks and tabs are escaped, too.
 pub(crate) fn one_line(text: &str) -> Cow<'_, str> {
     let shown = harmless(text, Breaks::Kept);
     if !shown.contains(['\n', '\t']) {
@@ -137,7 +138,7 @@ pub(crate) fn one_line(text: &str) -> Cow<'_, str> {
     Cow::Owned(shown.replace('\n', "<U+000A>").replace('\t', "<U+0009>"))
 }
 
-/// JSON that may be shown on a terminal: what JSON itself would not escape is escaped, so that it means the same.
+/// JSON that is safe to print on a terminal: escapes further characters, which does not change its value.
 pub(crate) fn harmless_json(json: &str) -> Cow<'_, str> {
     if json.bytes().all(|byte| (b' '..=b'~').contains(&byte) || byte == b'\n') {
         return Cow::Borrowed(json);

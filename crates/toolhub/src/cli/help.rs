@@ -1,4 +1,4 @@
-//! The language of the help, its Chinese texts, and what is said to a command line that cannot be read.
+//! The language of the help, its Chinese texts, and error messages for invalid command lines.
 
 use std::ffi::OsString;
 
@@ -10,7 +10,7 @@ use super::app::App;
 use super::exit::{Exit, UsageError};
 use super::options::Cli;
 
-/// The language asked for: by `--lang`, else by the locale.
+/// The language given by `--lang`, otherwise by the locale.
 pub(crate) fn language(args: &[OsString]) -> Lang {
     let words: Vec<String> = args.iter().map(|word| word.to_string_lossy().into_owned()).collect();
     let after = words.iter().position(|word| word == "--lang").and_then(|at| words.get(at + 1));
@@ -24,7 +24,7 @@ pub(crate) fn language(args: &[OsString]) -> Lang {
     locale.map_or(Lang::En, |locale| Lang::from_locale(&locale))
 }
 
-/// The command line, with its help in `lang`.
+/// The clap command with its help in `lang`.
 pub(crate) fn command(lang: Lang) -> Command {
     let heading = "Global options";
     let help =
@@ -53,7 +53,7 @@ fn in_chinese(command: Command, path: &str) -> Command {
     }
     let mut place = 0;
     command = command.mut_args(|arg| {
-        // Under a heading of its own an argument loses its place, so it is given one.
+        // clap orders arguments with a heading differently, so the position is set explicitly.
         place += 1;
         let id = arg.get_id().to_string();
         let heading = match (arg.is_positional(), arg.is_global_set()) {
@@ -64,7 +64,7 @@ fn in_chinese(command: Command, path: &str) -> Command {
         let names = arg.get_value_names().unwrap_or_default().iter();
         let names: Vec<Str> =
             names.map(|name| chinese_value(name.as_str()).map_or_else(|| name.clone(), Str::from)).collect();
-        // Columns are aligned by characters and not by their width, so options keep their placeholders.
+        // clap aligns columns by the number of characters, not by their width, so options keep their placeholders.
         let arg = if arg.is_positional() && !names.is_empty() { arg.value_names(names) } else { arg };
         let arg = arg.help_heading(heading).display_order(place);
         match chinese(&format!("{path} {id}")).or_else(|| chinese(&format!(" {id}"))) {
@@ -80,7 +80,7 @@ fn in_chinese(command: Command, path: &str) -> Command {
     command
 }
 
-/// Words that the parser does not let us choose.
+/// Texts that clap cannot be configured to translate.
 const PLACEHOLDERS: [(&str, &str); 6] = [
     ("[OPTIONS]", "[选项]"),
     ("[alias: ", "[别名："),
@@ -90,7 +90,7 @@ const PLACEHOLDERS: [(&str, &str); 6] = [
     ("命令:", "命令："),
 ];
 
-/// The text of a help or an error with the parser's own words in Chinese.
+/// Translates clap's own texts in a help or error message.
 pub(super) fn with_chinese_placeholder(text: String, lang: Lang) -> String {
     match lang {
         Lang::En => text,
@@ -98,7 +98,7 @@ pub(super) fn with_chinese_placeholder(text: String, lang: Lang) -> String {
     }
 }
 
-/// What stands for a positional argument. Names that are written the same in Chinese stay.
+/// The Chinese placeholder of a positional argument; `None` if it is the same as the English one.
 fn chinese_value(name: &str) -> Option<&'static str> {
     Some(match name {
         "CLIENT" => "客户端",
@@ -381,7 +381,7 @@ mod tests {
         assert_eq!(missing, Vec::<String>::new());
     }
 
-    /// Placeholders that are the same in every language.
+    /// Placeholders that are equal in both languages.
     const SAME: [&str; 3] = ["ID", "SHELL", "URI"];
 
     fn english_values(command: &Command, found: &mut Vec<String>) {

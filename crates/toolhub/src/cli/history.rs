@@ -1,4 +1,4 @@
-//! `toolhub history`: what was called, what came of it; filtered, followed, or written to a file.
+//! `toolhub history`: recorded calls and their results; filtered, followed, or exported to a file.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -19,11 +19,11 @@ use super::screen::{BAD, DIM, GOOD, NAME, ODD};
 use super::table::{Cell, lines};
 use super::tools::plural;
 
-/// How often a followed history is looked at.
+/// Polling interval of `--follow`.
 const LOOK: Duration = Duration::from_millis(400);
-/// Calls that are shown where nobody says how many.
+/// The default number of calls.
 const USUAL: usize = 20;
-/// Calls read at once while exporting.
+/// Page size while exporting.
 const PAGE: usize = 500;
 
 pub(crate) async fn run(app: &App, args: HistoryArgs) -> anyhow::Result<Exit> {
@@ -102,7 +102,7 @@ pub(super) fn row(app: &App, call: &CallRecord) -> Vec<Cell> {
     ]
 }
 
-/// Where a call was answered; of one that failed, where it was tried last.
+/// The sources that answered a call; for a failed call, the last one that was tried.
 fn sources(call: &CallRecord) -> Vec<toolhub_core::Source> {
     let tried = || call.attempts.last().map(|attempt| attempt.source.clone());
     if call.sources.is_empty() { tried().into_iter().collect() } else { call.sources.clone() }
@@ -115,7 +115,7 @@ pub(super) fn local(at: SystemTime) -> String {
         .unwrap_or_default()
 }
 
-/// One call, for programs.
+/// A call as JSON.
 pub(super) fn as_json(app: &App, call: &CallRecord) -> RawObject {
     let lang = app.lang();
     let start = &call.start;
@@ -158,7 +158,7 @@ pub(super) fn as_json(app: &App, call: &CallRecord) -> RawObject {
         .with("request", RawJson::of(&start.request))
 }
 
-/// Shows what is there, oldest first, and then every call when it has ended, until somebody stops it.
+/// Prints the existing calls, oldest first, and then every call when it ends, until Ctrl-C.
 async fn follow(app: &App, hub: &Hub, query: CallQuery, first: Vec<CallRecord>) -> anyhow::Result<Exit> {
     let began = SystemTime::now();
     let mut shown: HashSet<RecordId> = HashSet::new();
@@ -174,7 +174,7 @@ async fn follow(app: &App, hub: &Hub, query: CallQuery, first: Vec<CallRecord>) 
             }
         }
     };
-    // One that began before us may end while we look on.
+    // A call that started earlier may end while the history is followed.
     let oldest = first.iter().filter(|call| call.status == Status::Running).map(|call| call.start.at).min();
     let since = Some(oldest.unwrap_or(began).max(query.since.unwrap_or(SystemTime::UNIX_EPOCH)));
     show(first);
@@ -184,18 +184,18 @@ async fn follow(app: &App, hub: &Hub, query: CallQuery, first: Vec<CallRecord>) 
             show(hub.calls(CallQuery { since, ..query.clone() }).await?);
         }
     };
-    // Stopping is how this ends, so it is no failure.
+    // Ctrl-C is the normal end, not a failure.
     match app.interruptible(work).await {
         Ok(result) => result,
         Err(_) => Ok(Exit::Done),
     }
 }
 
-/// Where calls are written to.
+/// The destination of exported calls.
 enum Exported {
-    /// A file, which is there whole or not at all.
+    /// A file, replaced atomically.
     Whole(tempfile::NamedTempFile, PathBuf),
-    /// A device or a pipe, which stays what it is.
+    /// A device or pipe, written in place.
     Into(std::fs::File),
 }
 
@@ -225,7 +225,7 @@ impl Exported {
     }
 }
 
-/// Writes every call that fits, newest first, one JSON object a line.
+/// Writes every matching call, newest first, one JSON object per line.
 async fn export(
     app: &App,
     hub: &Hub,

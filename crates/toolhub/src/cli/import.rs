@@ -1,4 +1,4 @@
-//! `toolhub servers import`: servers of other clients, brought into `mcp.json`.
+//! `toolhub servers import`: imports servers of other MCP clients into `mcp.json`.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -21,7 +21,7 @@ use super::transfer::{Report, Row, summary};
 
 pub(crate) fn run(app: &App, args: &ImportArgs) -> anyhow::Result<Exit> {
     let places = app.places()?;
-    // A config that cannot be read as it is must not be written to.
+    // An invalid configuration must not be written to.
     let (servers, _) = load_servers(&places, &Settings::read(&places)?)?;
     let around = Surroundings::here();
     let sources = import_files::find(app, args, (&around, &places))?;
@@ -57,17 +57,17 @@ struct Import<'a> {
     dry_run: bool,
     places: &'a Places,
     around: Surroundings,
-    /// Servers that are read from the project's own file.
+    /// Servers in the project's own file.
     of_project: BTreeMap<String, PathBuf>,
-    /// Where each name came from in this run.
+    /// The file of each name imported in this run.
     seen: BTreeMap<String, PathBuf>,
-    /// The texts as they will be.
+    /// The new texts of `mcp.json` and `toolhub.toml`.
     text: String,
     settings: String,
 }
 
 impl Import<'_> {
-    /// Brings in the servers of one client.
+    /// Imports the servers of one client.
     fn client(&mut self, client: Client, files: &[Place]) -> anyhow::Result<Report> {
         let file = files.first().map(|place| place.file.clone()).unwrap_or_default();
         let mut report = Report { client, file, rows: Vec::new(), dry_run: self.dry_run, error: None };
@@ -85,7 +85,7 @@ impl Import<'_> {
                         report.rows.push(row);
                     }
                 }
-                // The others are worth having even so, unless this one was asked for.
+                // An unreadable file is an error only if it was named; otherwise the other files are still imported.
                 Err(error) if self.args.what.is_some() => return Err(error.into()),
                 Err(error) => report.error = Some(error.say(self.app.lang())),
             }
@@ -93,7 +93,7 @@ impl Import<'_> {
         Ok(report)
     }
 
-    /// Brings in one server.
+    /// Imports one server.
     fn server(&mut self, found: Found, file: &Path) -> anyhow::Result<Row> {
         let row = |outcome, summary| Row { outcome, summary, file: file.to_owned(), settings: Vec::new() };
         let server = match found {
@@ -128,7 +128,7 @@ impl Import<'_> {
         Ok(row)
     }
 
-    /// What goes to `toolhub.toml`.
+    /// Adds the settings of a server to `toolhub.toml`.
     fn extras(&mut self, server: &ClientServer, row: &mut Row) -> anyhow::Result<()> {
         let mut extras: Vec<Extra> = Extra::of(server).into_iter().collect();
         self.settings = extras::written(&self.places.config, &self.settings, &mut extras, self.args.replace)?;
@@ -139,7 +139,7 @@ impl Import<'_> {
         Ok(())
     }
 
-    /// Why a server is not brought in, whatever stands in `mcp.json`.
+    /// Why a server is not imported, regardless of the contents of `mcp.json`.
     fn objection(&self, server: &ClientServer) -> Option<(Action, Text)> {
         let id = server.id.as_str();
         if ServerId::RESERVED.contains(&id) || id.trim().is_empty() {
@@ -212,7 +212,7 @@ impl Import<'_> {
     }
 }
 
-/// What comes with a project may have been written by anybody.
+/// A warning for servers of a project, which are not written by the user.
 fn came_with_project() -> Text {
     Text::new(
         "it came with this folder's project, and is yours from now on: look at what it starts",
@@ -220,7 +220,7 @@ fn came_with_project() -> Text {
     )
 }
 
-/// A hub that is its own server would call itself for ever.
+/// Whether a server is toolhub itself, which would call itself recursively.
 pub(super) fn is_toolhub(transport: &TransportSpec) -> bool {
     let TransportSpec::Stdio(spec) = transport else { return false };
     Path::new(&spec.command).file_stem().is_some_and(|name| name == "toolhub")

@@ -1,4 +1,4 @@
-//! Which files `toolhub servers import` is to read: a client's usual ones, a named one, or all there are.
+//! The files that `toolhub servers import` reads: the default files of a client, a named file, or all existing ones.
 
 use std::path::Path;
 
@@ -10,15 +10,15 @@ use super::app::App;
 use super::exit::UsageError;
 use super::options::ImportArgs;
 
-/// What is to be read, by client.
+/// The files to read, by client.
 pub(crate) fn find(
     app: &App,
     args: &ImportArgs,
     (around, places): (&Surroundings, &Places),
 ) -> anyhow::Result<Vec<(Client, Vec<Place>)>> {
     let lang = app.lang();
-    // What came with a project is brought in by the name of its file, or where the folder is trusted for this run: an
-    // import makes it the user's own for good.
+    // Files of a project are imported only if they are named or the folder is trusted, since an import makes their servers
+    // permanent servers of the user.
     let allowed = |place: &Place| match &place.scope {
         Scope::User => true,
         Scope::Project(folder) => {

@@ -1,5 +1,5 @@
-//! `toolhub init`: finds the MCP clients of this machine, imports their servers, points the clients at the hub, tries one call, and
-//! keeps a record with which `--undo` takes all of it back.
+//! `toolhub init`: finds the MCP clients of this machine, imports their servers, adds the hub to the clients, tries one call, and
+//! stores a record with which `--undo` reverts all of it.
 
 use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
@@ -27,7 +27,7 @@ pub(crate) async fn run(app: &App, args: &InitArgs) -> anyhow::Result<Exit> {
     if args.undo {
         return init_undo::run(app, &places, args.dry_run);
     }
-    // A config that cannot be read as it is must not be written to.
+    // An invalid configuration must not be written to.
     load_servers(&places, &Settings::read(&places)?)?;
     let around = surroundings();
     let found = find(&around);
@@ -36,7 +36,7 @@ pub(crate) async fn run(app: &App, args: &InitArgs) -> anyhow::Result<Exit> {
         Choice::NoClients => return Ok(init_report::no_clients(app, &around)),
         Choice::Declined => return Ok(declined(app)),
     };
-    // The file exists once a client's entry names it.
+    // The file is created if a client's entry names it.
     let config = (!args.no_connect || places.config.is_file()).then_some(places.config.as_path());
     let setup = Setup { app, args, places: &places, around: &around, hub: hub_entry(app, config, None)? };
     let texts = |file: &Path| text_of(file).map(Option::unwrap_or_default);
@@ -62,12 +62,12 @@ fn declined(app: &App) -> Exit {
     Exit::Failed
 }
 
-/// Which clients are to be set up.
+/// The clients to set up.
 enum Choice {
     Clients(Vec<InstalledClient>),
-    /// None is on this machine.
+    /// No client is installed.
     NoClients,
-    /// The user wants none.
+    /// The user selected none.
     Declined,
 }
 
@@ -116,7 +116,7 @@ async fn choose(
     }
 }
 
-/// The clients that are named on the command line.
+/// The clients named on the command line.
 fn named(
     app: &App,
     args: &InitArgs,
@@ -148,7 +148,7 @@ fn has_terminal(app: &App) -> bool {
     !app.screen.json && std::io::stdin().is_terminal() && std::io::stderr().is_terminal()
 }
 
-/// Files are changed only with consent: at a terminal, or by `--yes`.
+/// Requires consent for changing files: at a terminal, or by `--yes`.
 fn must_agree(app: &App, args: &InitArgs) -> Result<(), UsageError> {
     if args.yes || args.dry_run || has_terminal(app) {
         return Ok(());
@@ -163,7 +163,7 @@ fn must_agree(app: &App, args: &InitArgs) -> Result<(), UsageError> {
     ))
 }
 
-/// The clients that an answer names; `None` if it names something else.
+/// Parses the user's selection of clients; `None` if it is invalid.
 fn picked(line: &str, found: &[InstalledClient]) -> Option<Vec<InstalledClient>> {
     let words: Vec<&str> =
         line.split([',', ' ', '，', '、', '\n', '\r', '\t']).filter(|word| !word.is_empty()).collect();
@@ -184,18 +184,18 @@ fn picked(line: &str, found: &[InstalledClient]) -> Option<Vec<InstalledClient>>
     Some(chosen)
 }
 
-/// What a run works with.
+/// The context of a run.
 struct Setup<'a> {
     app: &'a App,
     args: &'a InitArgs,
     places: &'a Places,
     around: &'a Surroundings,
-    /// The hub as an entry.
+    /// The entry of the hub.
     hub: ClientServer,
 }
 
 impl Setup<'_> {
-    /// Plans all clients. One whose file cannot be used costs that client alone.
+    /// Plans all clients. An unusable file affects only its client.
     fn plan(
         &self,
         chosen: &[InstalledClient],
@@ -230,8 +230,8 @@ impl Setup<'_> {
         Plan { clients, servers: planner.servers, settings: planner.settings }
     }
 
-    /// Does what was shown. The record is written first, then the user's own files, then those of the clients: at no moment is a
-    /// server in none of them.
+    /// Applies the plan. The record is written first, then the user's own files, then those of the clients: at any time each
+    /// server is in at least one of them.
     fn apply(&self, chosen: &[InstalledClient], shown: &Plan) -> anyhow::Result<Plan> {
         let (servers, settings) = (Held::open(&self.places.servers)?, Held::open(&self.places.config)?);
         let mut held: Vec<(PathBuf, Result<Held, ConfigError>)> = Vec::new();
@@ -290,7 +290,7 @@ impl Setup<'_> {
         Ok(planned)
     }
 
-    /// What is done is what was shown: a client whose servers changed in between is left as it is.
+    /// Only the displayed plan is applied: a client whose servers changed in between is skipped.
     fn refuse_other_decisions(&self, shown: &Plan, planned: &mut Plan) -> Result<(), UsageError> {
         let changed = |(one, other): (&Result<ClientPlan, String>, &Result<ClientPlan, String>)| {
             matches!((one, other), (Ok(one), Ok(other)) if !same_decisions(one, other))
@@ -335,7 +335,7 @@ impl Setup<'_> {
     }
 }
 
-/// The line that names a way back.
+/// The hint for `--undo`.
 pub(super) fn undo_hint() -> Text {
     Text::new("`toolhub init --undo` takes all of this back", "`toolhub init --undo` 可撤销以上全部改动")
 }

@@ -1,5 +1,5 @@
-//! Which MCP clients are on this machine, and whether their files may be edited: regular files of this user, and no link that leads
-//! to an unexpected place.
+//! Finds the MCP clients of this machine, and checks whether their files may be edited: regular files of this user, and no link
+//! to an unexpected location.
 
 use std::path::{Path, PathBuf};
 
@@ -7,17 +7,17 @@ use toolhub_core::lang::Text;
 use toolhub_mcp::config::ConfigError;
 use toolhub_mcp::config::clients::{self, Client, Place, Scope, Surroundings};
 
-/// The largest file of a client that is read. The files hold settings, and in Claude Code's case also a history.
+/// The maximum size of a client's file. The files contain settings, and in Claude Code's case also a history.
 const MAX_FILE_BYTES: u64 = 64 << 20;
 
-/// A client that is on this machine.
+/// An installed client.
 #[derive(Debug, Clone)]
 pub(super) struct InstalledClient {
     pub(super) client: Client,
     pub(super) place: Place,
 }
 
-/// The environment as it is for files of the user: no folder counts as the current project.
+/// The environment for files of the user: no folder counts as the current project.
 pub(super) fn surroundings() -> Surroundings {
     Surroundings { folder: PathBuf::new(), ..Surroundings::here() }
 }
@@ -27,7 +27,7 @@ pub(super) fn user_places(client: Client, around: &Surroundings) -> Vec<Place> {
     clients::places(client, around).into_iter().filter(|place| place.scope == Scope::User).collect()
 }
 
-/// The clients that are on this machine: those with a file, or with a folder for it.
+/// The installed clients: those with a config file, or with a folder for it.
 pub(super) fn find(around: &Surroundings) -> Vec<InstalledClient> {
     let found = |client: Client| {
         let places = user_places(client, around);
@@ -40,7 +40,7 @@ pub(super) fn find(around: &Surroundings) -> Vec<InstalledClient> {
     Client::ALL.into_iter().filter_map(found).collect()
 }
 
-/// Whether a client without a file has left its folder. The home folder itself is no sign of a client.
+/// Whether a client without a config file has a folder. The home folder itself does not count.
 fn has_folder(place: &Place, around: &Surroundings) -> bool {
     let folder = match (place.client, &around.home) {
         (Client::ClaudeCode, Some(home)) if place.file.parent() == Some(home) => Some(home.join(".claude")),

@@ -1,15 +1,15 @@
-//! When to try a server again: pure. A failure makes the next try wait a little; after five in a row the server is left
-//! alone, for longer each time a try fails again.
+//! Circuit breaker for one server, without I/O. After a failure the next attempt is delayed; after five consecutive failures
+//! the circuit opens, for longer after each further failure.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use tokio::time::Instant;
 
-/// Failures in a row after which a server is left alone.
+/// Number of consecutive failures that open the circuit.
 const PATIENCE: u32 = 5;
-/// How long a try waits after one failure; doubled for each further one.
+/// The delay after one failure; doubled for each further one.
 const FIRST_PAUSE: Duration = Duration::from_millis(200);
-/// How long a server is left alone after so many failures, and after each further one.
+/// How long the circuit stays open after that number of failures, and after each further one.
 const RESTS: [Duration; 5] = [
     Duration::from_secs(30),
     Duration::from_secs(60),
@@ -19,18 +19,18 @@ const RESTS: [Duration; 5] = [
 ];
 const LONGEST_REST: Duration = Duration::from_secs(600);
 
-/// What a server's past says about trying it now.
+/// Whether an attempt is allowed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Advice {
-    /// Now.
+    /// Allowed now.
     Go,
-    /// After this pause.
+    /// After this delay.
     Wait(Duration),
-    /// Not before this much time has passed.
+    /// The circuit is open for this duration.
     LeaveAlone(Duration),
 }
 
-/// A moment, on the clock that only goes forward, and on the one that other runs of the program share.
+/// A point in time on the monotonic clock and on the wall clock, which other runs share.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Moment {
     pub(crate) run: Instant,
@@ -43,24 +43,24 @@ impl Moment {
     }
 }
 
-/// A server's past, as far as it matters.
+/// The failure history of a server.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Breaker {
     failures: u32,
     failed_at: Option<SystemTime>,
     next_try: Option<Instant>,
-    /// Somebody asked for it by name, so the next try waits for nothing.
+    /// Set by an explicit request of the user: the next attempt is allowed at once.
     asked_for: bool,
 }
 
 impl Breaker {
-    /// What an earlier run left. A new run makes no pause before it tries, as whoever started it did; but it, too,
-    /// leaves alone what is to be left alone.
+    /// Restores the state from an earlier run. A new run applies no delay before its first attempt, but respects an open
+    /// circuit.
     pub(crate) fn restore(failures: u32, failed_at: SystemTime, now: Moment) -> Self {
         let past = Self { failures, failed_at: Some(failed_at), ..Self::default() };
         let age = match now.clock.duration_since(failed_at) {
             Ok(age) => age,
-            // Another machine's clock may be ahead a little; one that was set back says nothing.
+            // The clock of another machine may be slightly ahead; a larger difference means that the clock was set back.
             Err(ahead) if ahead.duration() < LONGEST_REST => Duration::ZERO,
             Err(_) => return past,
         };
@@ -70,28 +70,28 @@ impl Breaker {
         Self { next_try: Some(now.run + pause(failures, failed_at).saturating_sub(age)), ..past }
     }
 
-    /// Whether to try now.
+    /// Whether an attempt is allowed now.
     pub(crate) fn advice(&self, now: Instant) -> Advice {
         let left = self.next_try.and_then(|next| next.checked_duration_since(now));
         match left.filter(|left| !left.is_zero() && !self.asked_for) {
-            // After the rest one try is let through: the connect that all who wait share.
+            // Half open: one attempt, which all waiting callers share.
             None => Advice::Go,
             Some(left) if self.failures >= PATIENCE => Advice::LeaveAlone(left),
             Some(left) => Advice::Wait(left),
         }
     }
 
-    /// Lets the next try go ahead, whatever happened before.
+    /// Allows the next attempt despite earlier failures.
     pub(crate) fn ask_for(&mut self) {
         self.asked_for = self.failures > 0;
     }
 
-    /// It answered: the past is forgotten.
+    /// Resets the breaker after an answer.
     pub(crate) fn succeed(&mut self) {
         *self = Self::default();
     }
 
-    /// It failed.
+    /// Records a failure.
     pub(crate) fn fail(&mut self, now: Moment) {
         self.failures = self.failures.saturating_add(1);
         self.asked_for = false;
@@ -104,26 +104,26 @@ impl Breaker {
         self.failures.saturating_add(1) >= PATIENCE
     }
 
-    /// Failures in a row.
+    /// Number of consecutive failures.
     pub(crate) fn failures(&self) -> u32 {
         self.failures
     }
 
-    /// When the last of them was.
+    /// When the last failure occurred.
     pub(crate) fn failed_at(&self) -> Option<SystemTime> {
         self.failed_at
     }
 }
 
-/// How long to wait after so many failures, up to a quarter more or less, so that many do not try at one moment.
-/// How much is drawn from when the last one was: every run comes to the same.
+/// The delay after this number of failures, with a jitter of up to 25 %, so that attempts are spread. The jitter is derived
+/// from the time of the last failure, so that every run computes the same value.
 fn pause(failures: u32, failed_at: SystemTime) -> Duration {
     let further = failures.checked_sub(PATIENCE).and_then(|further| usize::try_from(further).ok());
     let usual = match further {
         Some(further) => RESTS.get(further).copied().unwrap_or(LONGEST_REST),
         None => FIRST_PAUSE.saturating_mul(1 << failures.saturating_sub(1)),
     };
-    // Moments are kept in milliseconds.
+    // Times are stored in milliseconds.
     let millis = failed_at.duration_since(UNIX_EPOCH).unwrap_or_default().as_millis();
     let jitter = fastrand::Rng::with_seed(u64::try_from(millis).unwrap_or_default()).f64();
     usual.mul_f64(0.75 + jitter / 2.0)
@@ -159,7 +159,7 @@ mod tests {
             now = later(now, pause);
             assert_eq!(breaker.advice(now.run), Advice::Go);
         }
-        // Half open: one try; where it fails, the rest is longer, up to the longest.
+        // Half open: one attempt; if it fails, the circuit opens for longer, up to the maximum.
         for seconds in [30, 60, 120, 300, 600, 600, 600] {
             breaker.fail(now);
             let Advice::LeaveAlone(rest) = breaker.advice(now.run) else { panic!("{seconds}") };

@@ -1,4 +1,4 @@
-//! What differs between the generations of MCP: versions, and what each request must carry.
+//! The protocol eras of MCP: their versions and the metadata of requests.
 
 use std::fmt;
 use std::str::FromStr;
@@ -6,23 +6,23 @@ use std::str::FromStr;
 use serde::Deserialize;
 use toolhub_core::RawObject;
 
-/// The versions that begin with `initialize`, newest first.
+/// The versions with an `initialize` handshake, newest first.
 pub(crate) const LEGACY: [&str; 4] = ["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"];
-/// The versions that carry everything with each request, newest first.
+/// The stateless versions, newest first.
 pub(crate) const MODERN: [&str; 1] = ["2026-07-28"];
 
-/// Which generation of MCP a peer speaks.
+/// The protocol era of a peer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Era {
-    /// Up to 2025-11-25: `initialize`, and sessions.
+    /// Up to 2025-11-25: `initialize` and sessions.
     Legacy,
     /// From 2026-07-28: stateless.
     Modern,
 }
 
 impl Era {
-    /// Its name.
+    /// The name in the configuration.
     pub fn name(self) -> &'static str {
         match self {
             Self::Legacy => "legacy",
@@ -49,28 +49,28 @@ impl FromStr for Era {
     }
 }
 
-/// The code of a modern server that does not speak the version it was addressed in.
+/// The error code of a modern server that does not support the requested version.
 pub(crate) const UNSUPPORTED_VERSION: i64 = -32022;
 
-/// Codes that only a modern server uses (2026-07-28, basic/index: error codes).
+/// Error codes that only modern servers use (2026-07-28, basic/index: error codes).
 pub(crate) fn is_modern_error(code: i64) -> bool {
     (UNSUPPORTED_VERSION..=-32020).contains(&code)
 }
 
-/// Who we are, as each side of a handshake says it.
+/// Name and version of toolhub, for both sides of a handshake.
 pub(crate) fn client_info() -> RawObject {
     RawObject::default().with("name", "toolhub").with("version", env!("CARGO_PKG_VERSION"))
 }
 
-/// The same as it is written.
+/// The same as JSON text.
 pub(crate) const CLIENT_INFO: &str =
     concat!(r#"{"name":"toolhub","version":""#, env!("CARGO_PKG_VERSION"), r#""}"#);
 
-/// The version that a modern request is made in, as its `_meta` calls it.
+/// The `_meta` member with the protocol version of a modern request.
 pub(crate) const VERSION: &str = "io.modelcontextprotocol/protocolVersion";
-/// What its client can be asked.
+/// The `_meta` member with the client's capabilities.
 pub(crate) const CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
-/// How grave what is logged must be for its client to hear of it.
+/// The `_meta` member with the minimum level of log messages.
 pub(crate) const LOG_LEVEL: &str = "io.modelcontextprotocol/logLevel";
-/// Who its client is.
+/// The `_meta` member with the client's name and version.
 pub(crate) const INFO: &str = "io.modelcontextprotocol/clientInfo";

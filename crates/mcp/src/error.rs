@@ -1,4 +1,4 @@
-//! How talking to a server fails, and what each failure means for the call that met it.
+//! Errors of requests to a server, and their meaning for the call.
 
 use std::time::Duration;
 
@@ -7,78 +7,78 @@ use toolhub_core::json::MAX_DEPTH;
 use toolhub_core::lang::{Lang, Say, Text};
 use toolhub_core::{RawJson, ServerId, ToolError};
 
-/// Why a server could not be talked to.
+/// An error of a connection or request.
 #[derive(Debug, Clone, thiserror::Error)]
 #[error("{}", self.say(Lang::En))]
 pub enum McpError {
-    /// It could not be reached; nothing was sent.
+    /// The connection failed; nothing was sent.
     Connect {
-        /// Why.
+        /// The cause.
         cause: Text,
-        /// The last lines of its standard error.
+        /// The last lines of stderr.
         stderr: Vec<String>,
-        /// Whether trying again is of no use until something is changed.
+        /// Whether a retry is useless until something is changed.
         lasting: bool,
     },
-    /// The connection broke while an answer was awaited.
+    /// The connection was lost while waiting for a response.
     Lost {
-        /// Why.
+        /// The cause.
         cause: Text,
-        /// The last lines of its standard error.
+        /// The last lines of stderr.
         stderr: Vec<String>,
-        /// The exit code, where its process has ended.
+        /// The exit code, if the process has exited.
         exit: Option<i32>,
     },
-    /// It answered with an HTTP error status.
+    /// The server answered with an HTTP error status.
     Http {
         /// The status.
         status: u16,
-        /// The beginning of what it said.
+        /// The start of the body.
         body: String,
-        /// How long it asks to be left alone.
+        /// The value of `Retry-After`.
         retry_after: Option<Duration>,
         /// Whether the request may have been processed.
         effect: Effect,
     },
-    /// It failed too often, and is not tried for a while.
+    /// The circuit is open after too many failures.
     LeftAlone {
-        /// How often, for how long, and how to try it all the same.
+        /// Number of failures, remaining time, and how to override it.
         cause: Text,
-        /// The last lines of its standard error.
+        /// The last lines of stderr.
         stderr: Vec<String>,
     },
-    /// It no longer knows the session.
+    /// The session has expired.
     SessionExpired {
-        /// `None` if the session layer of the server says so; a bare status 404 may come after the request took effect.
+        /// `None` if the session layer of the server reported it; a bare status 404 may be sent after the request took effect.
         effect: Effect,
     },
-    /// It wants to know who is calling, and nobody is logged in.
+    /// The server requires a login.
     LoginNeeded {
-        /// Which server.
+        /// The server.
         server: ServerId,
     },
-    /// It answered with a JSON-RPC error.
+    /// The server answered with a JSON-RPC error.
     Rpc {
-        /// The error's code.
+        /// The error code.
         code: i64,
-        /// Its message.
+        /// The error message.
         message: String,
-        /// More, where it said more.
+        /// The error data.
         data: Option<RawJson>,
     },
-    /// Its answer could not be read.
+    /// The response is invalid.
     Unreadable {
-        /// What was wrong.
+        /// The reason.
         detail: String,
     },
-    /// Its result is nested more deeply than a JSON reader must accept.
+    /// The result is nested more deeply than JSON parsers are required to accept.
     TooDeep {
-        /// How deeply.
+        /// The depth.
         depth: usize,
-        /// The result. In a list, the items that are not too deep can be used.
+        /// The result. Of a list, the items that are not too deep can be used.
         result: RawJson,
     },
-    /// It did not answer in time.
+    /// No response within the timeout.
     TimedOut(Duration),
 }
 
@@ -113,7 +113,7 @@ impl Say for McpError {
 }
 
 impl McpError {
-    /// The same in both languages at once, for those who keep it.
+    /// The message in both languages, to be stored.
     pub fn text(&self) -> Text {
         Text::new(self.say(Lang::En), self.say(Lang::Zh))
     }
@@ -122,17 +122,17 @@ impl McpError {
         Self::Connect { cause: cause.into(), stderr: Vec::new(), lasting: false }
     }
 
-    /// A failure that trying again will not mend.
+    /// A failure that a retry does not resolve.
     pub(crate) fn hopeless(cause: impl Into<Text>) -> Self {
         Self::Connect { cause: cause.into(), stderr: Vec::new(), lasting: true }
     }
 
-    /// A server that is there, but cannot take the request now.
+    /// The server is running, but cannot accept the request now.
     pub(crate) fn busy(cause: impl Into<Text>) -> Self {
         Self::connect(cause)
     }
 
-    /// The last lines of its standard error, where there are any.
+    /// The last lines of stderr, if any.
     pub(crate) fn stderr(&self) -> &[String] {
         match self {
             Self::Connect { stderr, .. } | Self::Lost { stderr, .. } | Self::LeftAlone { stderr, .. } => {
@@ -142,7 +142,7 @@ impl McpError {
         }
     }
 
-    /// The same failure, where there is no use in trying again at once.
+    /// The same failure, marked as not worth an immediate retry.
     pub(crate) fn for_good(self) -> Self {
         match self {
             Self::Connect { cause, stderr, .. } => Self::Connect { cause, stderr, lasting: true },
@@ -154,7 +154,7 @@ impl McpError {
         Self::Unreadable { detail: detail.into() }
     }
 
-    /// The failure of a call to `server`.
+    /// Converts it into the error of a call to `server`.
     pub fn into_tool_error(self, server: &ServerId) -> ToolError {
         let server = server.clone();
         match self {
@@ -204,7 +204,7 @@ impl McpError {
         }
     }
 
-    /// The failure of an attempt to connect: whatever happened, no call was sent.
+    /// Converts it into the error of a connection attempt: no call was sent.
     pub(crate) fn while_connecting(self, stderr: Vec<String>) -> Self {
         match self {
             Self::Lost { cause, stderr, .. } => Self::Connect { cause, stderr, lasting: false },
@@ -223,7 +223,7 @@ impl McpError {
         }
     }
 
-    /// The failure of a request that had left: it may have been processed.
+    /// Converts it into the error of a request that was sent: it may have been processed.
     pub(crate) fn after_sending(self) -> Self {
         match self {
             Self::Connect { cause, stderr, .. } => Self::Lost { cause, stderr, exit: None },
@@ -231,7 +231,7 @@ impl McpError {
         }
     }
 
-    /// The failure of a request that was queued and never left.
+    /// Converts it into the error of a queued request that was never sent.
     pub(crate) fn before_sending(self) -> Self {
         self.while_connecting(Vec::new())
     }

@@ -1,16 +1,16 @@
-//! What a server may ask of its client, and who answers: the hub supplies one, or refuses.
+//! Handler for the requests that a server sends to its client.
 
 use toolhub_core::{BoxFuture, RawJson, ServerId};
 
 /// An answer to a server: a result, or the code and message of an error.
 pub type HandlerAnswer = Result<RawJson, (i64, String)>;
 
-/// Answers the questions of servers: sampling, elicitation, roots.
+/// Answers requests of servers: sampling, elicitation, roots.
 pub trait ClientHandler: Send + Sync {
     /// The capabilities to declare: an object such as `{"elicitation": {"form": {}}, "roots": {}}`.
     fn capabilities(&self) -> RawJson;
 
-    /// Answers one question.
+    /// Answers one request.
     fn request<'a>(
         &'a self,
         server: &'a ServerId,
@@ -18,11 +18,11 @@ pub trait ClientHandler: Send + Sync {
         params: Option<RawJson>,
     ) -> BoxFuture<'a, HandlerAnswer>;
 
-    /// Hears what a server says that belongs to no request.
+    /// Receives a notification that belongs to no request.
     fn notification(&self, _server: &ServerId, _method: &str, _params: Option<&RawJson>) {}
 }
 
-/// Declares nothing and refuses everything.
+/// Declares no capabilities and refuses every request.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Refusal;
 

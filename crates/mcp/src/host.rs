@@ -1,4 +1,4 @@
-//! The tools of one MCP server as the engine sees them.
+//! Implements the engine's `ToolHost` for one MCP server.
 
 use std::sync::Arc;
 
@@ -12,14 +12,14 @@ use crate::server_status::Mark;
 use crate::supervisor::Server;
 use crate::transport::Repeat;
 
-/// Calls tools of one server, connecting it when that is needed.
+/// Calls tools of one server, connecting if necessary.
 #[derive(Debug)]
 pub struct McpHost {
     server: Arc<Server>,
 }
 
 impl McpHost {
-    /// The host of `server`.
+    /// Creates the host of `server`.
     pub fn new(server: Arc<Server>) -> Self {
         Self { server }
     }
@@ -44,9 +44,9 @@ impl McpHost {
         let mut result = connection.call_tool(&tool.definition, arguments, &heard).await;
         if let Err(McpError::SessionExpired { effect }) = &result {
             server.forget(&connection);
-            // A changing call is made again only if it was certainly not processed.
+            // A call with side effects is repeated only if the server certainly did not process it.
             if *effect == Effect::None || repeat == Repeat::Safe {
-                // What is seldom needed stands in a box of its own, so that what always is stays small.
+                // Rarely used futures are boxed, to keep the common one small.
                 result = Box::pin(async {
                     let connection = server.connection().await?;
                     connection.call_tool(&tool.definition, arguments, &heard).await

@@ -1,5 +1,5 @@
-//! One instance of a server for each caller, where its owner asked for that: a process or session of its own per
-//! principal, stopped when unused, and a bounded number of them.
+//! Instances of a server per caller, if configured: a process or session for each principal, stopped when idle, and limited in
+//! number.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -12,7 +12,7 @@ use crate::config::Instances;
 use crate::error::McpError;
 use crate::supervisor::Server;
 
-/// The instances of one server, by the principals they serve.
+/// The instances of one server, by principal.
 #[derive(Debug)]
 pub(crate) struct Pool {
     max: usize,
@@ -20,7 +20,7 @@ pub(crate) struct Pool {
 }
 
 impl Pool {
-    /// The pool that this setting asks for; `None` where all callers share one.
+    /// The pool for this setting; `None` if all callers share one instance.
     pub(crate) fn of(setting: Instances) -> Option<Self> {
         match setting {
             Instances::Shared => None,
@@ -34,7 +34,7 @@ impl Pool {
 }
 
 impl Server {
-    /// The instance that serves this caller: its own, or this one, which serves all calls without a principal too.
+    /// The instance for this caller: its own, or this one, which also serves calls without a principal.
     pub(crate) fn instance<'a>(
         self: &'a Arc<Self>,
         caller: Option<&CallerLink>,
@@ -48,7 +48,7 @@ impl Server {
             return Ok(Cow::Owned(Arc::clone(own)));
         }
         if instances.len() >= pool.max {
-            // One that was stopped, or never came up, only takes room. Whoever was given one just now still holds it.
+            // Removes stopped instances. One that was just returned to a caller is still referenced by it.
             instances.retain(|_, instance| Arc::strong_count(instance) > 1 || instance.is_in_use());
         }
         if instances.len() >= pool.max {
@@ -72,12 +72,12 @@ impl Server {
         ))
     }
 
-    /// All instances beside this one.
+    /// All per-caller instances.
     pub(crate) fn instances(&self) -> Vec<Arc<Self>> {
         self.pool().map(|pool| pool.by_principal().values().cloned().collect()).unwrap_or_default()
     }
 
-    /// Gives up all instances; what each of them had is left to the caller.
+    /// Removes and returns all per-caller instances; the caller disconnects them.
     pub(crate) fn take_instances(&self) -> Vec<Arc<Self>> {
         self.pool()
             .map(|pool| pool.by_principal().drain().map(|(_, instance)| instance).collect())

@@ -1,4 +1,5 @@
-//! Listing what a server offers: pages with caps, and salvage: one bad tool costs that tool alone, and is named.
+//! Lists the tools, resources and prompts of a server page by page, with limits. An invalid tool is skipped and reported; the
+//! others are used.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -17,33 +18,33 @@ use crate::transport::Repeat;
 const MAX_PAGES: usize = 100;
 const MAX_ITEMS: usize = 20_000;
 
-/// What a server offers.
+/// The tools of a server.
 #[derive(Debug, Clone, Default)]
 pub struct Listing {
-    /// The usable definitions, as they were given.
+    /// The usable definitions, unchanged.
     pub tools: Vec<RawJson>,
-    /// Those that cannot be used, each with the reason.
+    /// The skipped definitions, each with its reason.
     pub skipped: Vec<Text>,
-    /// How long the server says the list keeps.
+    /// How long the list may be cached, according to the server.
     pub ttl: Option<Duration>,
 }
 
-/// What else a server may offer beside tools.
+/// Lists of a server other than its tools.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Offer {
-    /// Things that can be read.
+    /// Resources.
     Resources,
-    /// Patterns of such things.
+    /// Resource templates.
     ResourceTemplates,
-    /// Texts for a model, with blanks.
+    /// Prompts.
     Prompts,
 }
 
 impl Offer {
-    /// All of them.
+    /// All variants.
     pub const ALL: [Self; 3] = [Self::Resources, Self::ResourceTemplates, Self::Prompts];
 
-    /// The member of the answer that holds them.
+    /// The member of the result that holds the list.
     pub fn key(self) -> &'static str {
         match self {
             Self::Resources => "resources",
@@ -61,7 +62,7 @@ impl Offer {
     }
 }
 
-/// All pages of a list, and what was left out of it.
+/// All pages of a list, and a description of what was left out.
 #[derive(Default)]
 struct Pages {
     items: Vec<RawJson>,
@@ -69,7 +70,7 @@ struct Pages {
     ttl: Option<Duration>,
 }
 
-/// Reads a list page by page, within bounds.
+/// Reads a list page by page, within the limits.
 async fn pages(connection: &Connection, method: &'static str, key: &str) -> Result<Pages, McpError> {
     let odd = |error: String| McpError::unreadable(format!("`{method}` was answered oddly: {error}"));
     let mut all = Pages::default();
@@ -82,7 +83,7 @@ async fn pages(connection: &Connection, method: &'static str, key: &str) -> Resu
         }
         let ask = Ask { method: method.into(), params, repeat: Repeat::Safe, ..Ask::default() };
         let result = match connection.ask(ask).await {
-            // Items are checked one by one, so that one that is too deep costs no other.
+            // Items are checked one by one, so that one that is too deep does not affect the others.
             Err(McpError::TooDeep { result, .. }) => result,
             result => result?,
         };
@@ -101,7 +102,7 @@ async fn pages(connection: &Connection, method: &'static str, key: &str) -> Resu
             return Ok(all);
         }
         match page.get("nextCursor").and_then(|next| next.decode::<Option<String>>().ok()).flatten() {
-            // A cursor seen before would go round for ever.
+            // A repeated cursor would loop forever.
             Some(next) if cursors.insert(next.clone()) => cursor = Some(next),
             Some(_) => {
                 all.left_out =
@@ -118,7 +119,7 @@ async fn pages(connection: &Connection, method: &'static str, key: &str) -> Resu
     Ok(all)
 }
 
-/// Lists all tools. The caller sets the deadline.
+/// Lists all tools. The caller applies the timeout.
 pub(crate) async fn list(connection: &Connection) -> Result<Listing, McpError> {
     let pages = pages(connection, "tools/list", "tools").await?;
     let mut salvage = Salvage { over_http: connection.greeting.era == Era::Modern, ..Salvage::default() };
@@ -127,7 +128,7 @@ pub(crate) async fn list(connection: &Connection) -> Result<Listing, McpError> {
     Ok(Listing { ttl: pages.ttl, ..salvage.listing })
 }
 
-/// Lists what else a server offers, as it gives it; a server that has none of it says so, or does not know the word.
+/// Lists resources, templates or prompts, unchanged. A server that does not support the method has none.
 pub(crate) async fn list_offer(connection: &Connection, offer: Offer) -> Result<Vec<RawJson>, McpError> {
     match pages(connection, offer.method(), offer.key()).await {
         Ok(pages) => Ok(pages.items.into_iter().filter(is_unambiguous).collect()),
@@ -136,13 +137,13 @@ pub(crate) async fn list_offer(connection: &Connection, offer: Offer) -> Result<
     }
 }
 
-/// Lists the skills that a server serves, as it gives them.
+/// Lists the skills of a server, unchanged.
 pub(crate) async fn list_skills(connection: &Connection) -> Result<Vec<RawJson>, McpError> {
     Ok(pages(connection, "skills/list", "skills").await?.items.into_iter().filter(is_unambiguous).collect())
 }
 
-/// Whether every reader finds the same in an item: a client must not read another name or address in it than the hub
-/// routes by, and must be able to read it at all.
+/// Whether all JSON parsers read the same from an item: a client must not see another name or URI than the one the hub routes
+/// by, and must be able to parse it.
 fn is_unambiguous(item: &RawJson) -> bool {
     item.too_deep().is_none() && item.key_problem().is_none()
 }

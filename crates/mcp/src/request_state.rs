@@ -1,8 +1,8 @@
-//! Binds the `requestState` of a server to the principal and the request that it was issued for (2026-07-28,
-//! patterns/mrtr). Clients get a signed token in its place; the server gets its own state back, byte for byte.
+//! Binds the `requestState` of a server to the principal and the request that it was issued for (2026-07-28, patterns/mrtr).
+//! Clients receive a signed token instead; the server gets its own state back, byte for byte.
 //!
-//! A token holds the state and an HMAC-SHA256 over the state and its target, so nothing is stored. The key is made once per
-//! process: after a restart a client has to make its request again.
+//! A token holds the state and an HMAC-SHA256 over the state and its target, so that nothing is stored. The key is generated
+//! once per process: after a restart a client has to repeat its request from the start.
 
 use std::sync::LazyLock;
 
@@ -12,16 +12,16 @@ use ring::hmac::{self, HMAC_SHA256, Key};
 use ring::rand::SystemRandom;
 use toolhub_core::RawJson;
 
-/// Begins every token. The tokens of requests that wait in the gateway itself begin with `toolhub.`.
+/// The prefix of every token. Tokens of requests that wait in the gateway itself start with `toolhub.`.
 const PREFIX: &str = "toolhub-state.";
 
-/// `None` if the system has no randomness: then no token is valid.
+/// `None` if the system provides no randomness: then no token is valid.
 static KEY: LazyLock<Option<Key>> = LazyLock::new(|| Key::generate(HMAC_SHA256, &SystemRandom::new()).ok());
 
-/// Whom a state was issued to, and for which request.
+/// The principal and request that a state was issued for.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct StateTarget<'a> {
-    /// `None` where clients have no names.
+    /// `None` if clients are not authenticated.
     pub(crate) principal: Option<&'a str>,
     pub(crate) server: &'a str,
     pub(crate) method: &'a str,
@@ -30,7 +30,7 @@ pub(crate) struct StateTarget<'a> {
 }
 
 impl StateTarget<'_> {
-    /// The token that stands for a state of the server.
+    /// Creates the token for a state of the server.
     pub(crate) fn seal(&self, state: &RawJson) -> String {
         let Some(key) = &*KEY else { return PREFIX.to_owned() };
         let tag = hmac::sign(key, &self.signed(state.get()));
@@ -38,7 +38,7 @@ impl StateTarget<'_> {
         [PREFIX, &tag, ".", &state].concat()
     }
 
-    /// The state that a token stands for; `None` unless the token was issued for this target.
+    /// The state of a token; `None` unless the token was issued for this target.
     pub(crate) fn open(&self, token: &RawJson) -> Option<RawJson> {
         let token = token.text()?;
         let (tag, state) = token.strip_prefix(PREFIX)?.split_once('.')?;
@@ -54,7 +54,7 @@ impl StateTarget<'_> {
     }
 }
 
-/// What is signed for these parts. Each is preceded by its length, so that no two lists of parts give the same bytes.
+/// Encodes the parts for signing. Each is preceded by its length, so that no two lists of parts have the same encoding.
 pub(crate) fn length_prefixed<'a>(parts: impl IntoIterator<Item = Option<&'a [u8]>>) -> Vec<u8> {
     let mut bytes = Vec::new();
     for part in parts {

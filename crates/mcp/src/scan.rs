@@ -1,5 +1,5 @@
-//! One pass over a JSON text: where its members and values begin and end. What every message has is read here; whatever is
-//! unusual or wrong is nothing to this, and left to `serde_json`, which reads it with more patience and says why not.
+//! Single-pass JSON scanner that finds the members and values of common messages. It returns `None` for unusual or invalid
+//! input, which is then parsed by `serde_json`.
 
 mod keys;
 
@@ -11,23 +11,23 @@ use toolhub_core::RawJson;
 
 use self::keys::{Compared, Keys, Unchecked};
 
-/// Values within values that are followed. With the few around them that is less than any text may be deep.
+/// Maximum nesting depth. Together with the levels around it, it stays below the limit for any text.
 const DEEPEST: u32 = 64;
 const ONES: u64 = u64::from_ne_bytes([1; 8]);
 const HIGHS: u64 = ONES << 7;
 
-/// A place in a text.
+/// A position in a text.
 pub(crate) struct Scan<'a, K = Unchecked> {
     text: &'a str,
     at: usize,
     keys: K,
 }
 
-/// A scan that compares the keys of each object.
+/// A scanner that detects duplicate keys within an object.
 pub(crate) type CheckedScan<'a> = Scan<'a, Compared>;
 
 impl CheckedScan<'_> {
-    /// Whether an object that was scanned has a key twice.
+    /// Whether a scanned object has a duplicate key.
     pub(crate) fn has_duplicate_key(&self) -> bool {
         self.keys.is_suspicious() && toolhub_core::json::key_problem(self.text).is_some()
     }
@@ -44,7 +44,7 @@ impl<'a, K: Keys> Scan<'a, K> {
         Self { text, at: 0, keys: K::default() }
     }
 
-    /// Walks the object that comes next: `member` is handed each name, and must walk over its value.
+    /// Scans the next object. `member` is called for each name and must consume its value.
     pub(crate) fn members(&mut self, mut member: impl FnMut(&mut Self, &'a str) -> Option<()>) -> Option<()> {
         self.expect(b'{')?;
         if self.token()? == b'}' {
@@ -69,7 +69,7 @@ impl<'a, K: Keys> Scan<'a, K> {
         }
     }
 
-    /// Walks over the value that comes next; its text.
+    /// Consumes the next value and returns its text.
     pub(crate) fn value(&mut self) -> Option<&'a str> {
         let first = self.token()?;
         let start = self.at;
@@ -82,7 +82,7 @@ impl<'a, K: Keys> Scan<'a, K> {
         self.text.get(start..self.at)
     }
 
-    /// The string that comes next, where it is spelled without escapes. Half of what a message says is names.
+    /// Consumes the next string and returns it if it has no escapes. Inlined, since about half of a message's tokens are names.
     #[inline(always)]
     pub(crate) fn plain(&mut self) -> Option<&'a str> {
         self.expect(b'"')?;
@@ -97,7 +97,7 @@ impl<'a, K: Keys> Scan<'a, K> {
         }
     }
 
-    /// Whether nothing follows.
+    /// Whether only whitespace follows.
     pub(crate) fn is_over(&mut self) -> bool {
         self.token().is_none()
     }
@@ -107,7 +107,7 @@ impl<'a, K: Keys> Scan<'a, K> {
         self.text.as_bytes().get(self.at).copied()
     }
 
-    /// What comes next that is no white space.
+    /// The next byte that is not whitespace.
     #[inline]
     fn token(&mut self) -> Option<u8> {
         loop {
@@ -122,9 +122,9 @@ impl<'a, K: Keys> Scan<'a, K> {
         (self.token()? == byte).then(|| self.at += 1)
     }
 
-    /// Walks over a value, and whatever is in it. No recursion.
+    /// Consumes a value with everything in it, without recursion.
     fn skip(&mut self) -> Option<()> {
-        // The innermost is the lowest bit: set where it is an object.
+        // One bit per nesting level, the innermost lowest: set for an object.
         let (mut objects, mut depth) = (0_u64, 0);
         loop {
             match self.token()? {
@@ -133,7 +133,7 @@ impl<'a, K: Keys> Scan<'a, K> {
                 }
                 open @ (b'{' | b'[') => {
                     self.at += 1;
-                    // The brackets that open and close lie two apart.
+                    // In ASCII the closing bracket is the opening one plus 2.
                     if self.token()? == open + 2 {
                         self.at += 1;
                     } else if depth == DEEPEST {
@@ -196,7 +196,7 @@ impl<'a, K: Keys> Scan<'a, K> {
         rest.starts_with(word.as_bytes()).then(|| self.at += word.len())
     }
 
-    /// Walks over a string, from its first quote to behind its last; whether it is spelled with escapes.
+    /// Consumes a string including its quotes. Returns whether it has escapes.
     fn string(&mut self) -> Option<bool> {
         self.at += 1;
         let mut escaped = false;
@@ -220,14 +220,14 @@ impl<'a, K: Keys> Scan<'a, K> {
         }
     }
 
-    /// Goes to where a string cannot simply go on: a quote, a backslash or a control character. Eight bytes at a time: the
-    /// lowest bit of the marks is right, whatever those above it are.
+    /// Advances to the next quote, backslash or control character, eight bytes at a time (SWAR). Only the lowest mark is exact,
+    /// since borrows may set those above it.
     fn stop(&mut self) -> Option<u8> {
         let bytes = self.text.as_bytes();
         let mut rest = bytes.get(self.at..)?;
         while let Some((eight, more)) = rest.split_first_chunk::<8>() {
             let eight = u64::from_le_bytes(*eight);
-            // With one bit turned a quote is next to the control characters, and nothing else is.
+            // With bit 1 flipped, a quote is 0x20, adjacent to the control characters, and no other byte is.
             let low = (eight ^ (ONES * 2)).wrapping_sub(ONES * 0x21);
             let other = (eight ^ (ONES * u64::from(b'\\'))).wrapping_sub(ONES);
             let marks = (low | other) & !eight & HIGHS;
@@ -243,7 +243,7 @@ impl<'a, K: Keys> Scan<'a, K> {
         self.peek()
     }
 
-    /// Walks over a number as RFC 8259 spells them.
+    /// Consumes a number (RFC 8259).
     fn number(&mut self) -> Option<()> {
         if self.peek() == Some(b'-') {
             self.at += 1;
@@ -275,7 +275,7 @@ impl<'a, K: Keys> Scan<'a, K> {
     }
 }
 
-/// Whether the object in a text has a member of that name; nothing is said of a text that is unusual.
+/// Whether the object in a text has a member of that name; `None` for unusual input.
 pub(crate) fn has_member(text: &str, name: &str) -> Option<bool> {
     let (mut scan, mut found) = (Scan::new(text), false);
     scan.members(|scan, member| {
@@ -285,29 +285,29 @@ pub(crate) fn has_member(text: &str, name: &str) -> Option<bool> {
     scan.is_over().then_some(found)
 }
 
-/// Whether a text can stand in a string as it is.
+/// Whether the text needs no escapes in a JSON string.
 pub(crate) fn is_plain(text: &str) -> bool {
     Scan::new(text).stop().is_none()
 }
 
-/// The value that was found, as `serde_json` has them.
+/// The scanned value as a `RawValue`, without parsing it again.
 pub(crate) fn found(value: &str) -> Option<&RawValue> {
     <&RawValue>::deserialize(Found(value)).ok()
 }
 
-/// A value that stands in the program.
+/// A JSON value from a literal in the program.
 pub(crate) fn known(text: &'static str) -> Option<RawJson> {
     let text = ByteString::from_static(text);
     found(&text).map(|value| RawJson::part(&text, value))
 }
 
-/// A text that was put together out of values and is one.
+/// A JSON value from a text that was assembled from valid values.
 pub(crate) fn put_together(text: String) -> Option<RawJson> {
     let text = ByteString::from(text);
     found(&text).map(|value| RawJson::part(&text, value))
 }
 
-/// Hands out the text of a value that is known to be one, so that it is not read again.
+/// Deserializer that passes on the text of a validated value, so that it is not parsed again.
 struct Found<'a>(&'a str);
 
 impl<'de> Deserializer<'de> for Found<'de> {
@@ -317,7 +317,7 @@ impl<'de> Deserializer<'de> for Found<'de> {
         visitor.visit_borrowed_str(self.0)
     }
 
-    /// A raw value asks for itself by its own name, and is given its text under it.
+    /// `RawValue` requests a newtype struct with a private name, and expects its text under that name.
     fn deserialize_newtype_struct<V: Visitor<'de>>(
         self,
         name: &'static str,

@@ -1,5 +1,5 @@
-//! Skills that a server serves (the extension `io.modelcontextprotocol/skills`): listed with the digest and size of each
-//! file, fetched one file at a time, and used only where a file is what the list says.
+//! Skills of a server (extension `io.modelcontextprotocol/skills`): listed with the digest and size of each file, fetched file
+//! by file, and used only if the content matches the list.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,47 +15,47 @@ use crate::forward::ForwardedRequest;
 use crate::listing;
 use crate::supervisor::{Purpose, Server};
 
-/// The extension's name.
+/// The name of the extension.
 pub const SKILLS: &str = "io.modelcontextprotocol/skills";
-/// The file that is a skill's own.
+/// The main file of a skill.
 const MANIFEST: &str = "/SKILL.md";
-/// The most files of a skill that every host takes.
+/// Maximum number of files of a skill that every host accepts.
 pub const MOST_FILES: usize = 512;
-/// Their most bytes.
+/// Maximum total size of these files in bytes.
 pub const MOST_BYTES: u64 = 16 << 20;
-/// How long a file may take.
+/// Timeout for reading a file.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// A file of a skill, as its server lists it.
+/// A file of a skill, as listed by the server.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct EntryFile {
-    /// Its address.
+    /// The URI.
     pub uri: String,
-    /// `sha256:` and the digest of its bytes.
+    /// `sha256:` and the digest of the content.
     pub digest: String,
-    /// How many bytes it has.
+    /// The size in bytes.
     pub size: u64,
 }
 
-/// A skill, as its server lists it.
+/// A skill, as listed by the server.
 #[derive(Debug, Clone)]
 pub struct SkillEntry {
-    /// As it was given.
+    /// The entry as received.
     pub raw: RawJson,
-    /// The address of its `SKILL.md`.
+    /// The URI of its `SKILL.md`.
     pub uri: String,
-    /// Its name.
+    /// The name.
     pub name: String,
-    /// What it does, and when to use it.
+    /// The description: its purpose and when to use it.
     pub description: String,
-    /// All fields of its frontmatter.
+    /// All fields of the frontmatter.
     pub frontmatter: RawJson,
-    /// Its files; `None` where they are made anew each time, so that nothing can be checked.
+    /// The files; `None` if they are generated dynamically, so that nothing can be verified.
     pub files: Option<Vec<EntryFile>>,
 }
 
 impl SkillEntry {
-    /// Reads an entry; why it cannot be used, where it cannot.
+    /// Parses an entry; the error states why it cannot be used.
     pub fn parse(raw: RawJson) -> Result<Self, String> {
         let members = raw.object().ok_or("it is not an object")?;
         if let Some(problem) = raw.key_problem() {
@@ -88,12 +88,12 @@ impl SkillEntry {
         Ok(Self { raw, uri, name, description, frontmatter, files })
     }
 
-    /// The address of its folder.
+    /// The URI of its folder.
     pub fn root(&self) -> &str {
         self.uri.strip_suffix(MANIFEST).unwrap_or(&self.uri)
     }
 
-    /// The file at an address, where it is one of the skill's.
+    /// The file with this URI, if it belongs to the skill.
     pub fn file(&self, uri: &str) -> Option<&EntryFile> {
         self.files.as_ref()?.iter().find(|file| file.uri == uri)
     }
@@ -125,7 +125,7 @@ fn check_files(files: &[EntryFile], uri: &str, root: &str) -> Result<(), String>
 }
 
 impl EntryFile {
-    /// Whether these bytes are the file's; why not, where they are not.
+    /// Checks that the bytes match size and digest.
     pub fn check(&self, bytes: &[u8]) -> Result<(), String> {
         if bytes.len() as u64 != self.size {
             return Err(format!("`{}` has {} bytes where {} were listed", self.uri, bytes.len(), self.size));
@@ -138,7 +138,7 @@ impl EntryFile {
     }
 }
 
-/// The bytes that the answer to `resources/read` holds.
+/// The content of a `resources/read` result.
 pub fn bytes_of(result: &RawJson) -> Result<Vec<u8>, String> {
     #[derive(Deserialize)]
     struct Content {
@@ -157,14 +157,13 @@ pub fn bytes_of(result: &RawJson) -> Result<Vec<u8>, String> {
 }
 
 impl Server {
-    /// Whether it says that it serves skills; `None` where it is not connected.
+    /// Whether it declares the skills extension; `None` if it is not connected.
     pub fn serves_skills(&self) -> Option<bool> {
         let extensions = self.capabilities()?.get("extensions").and_then(RawJson::object).unwrap_or_default();
         Some(extensions.contains(SKILLS))
     }
 
-    /// The skills it serves, connecting if need be; none where it does not say that it serves any. An entry that cannot
-    /// be used is left out, and costs no other.
+    /// Lists its skills, connecting if necessary; empty if it does not declare the extension. Invalid entries are skipped.
     pub async fn skills(self: &Arc<Self>) -> Result<Vec<SkillEntry>, McpError> {
         let _in_use = self.hold(Purpose::Work);
         let connection = self.connection().await?;
@@ -177,7 +176,7 @@ impl Server {
         Ok(listed.into_iter().filter_map(|raw| SkillEntry::parse(raw).ok()).collect())
     }
 
-    /// The skill at an address, as it is now.
+    /// Fetches the current entry of the skill at `uri`.
     pub async fn skill(self: &Arc<Self>, uri: &str) -> Result<SkillEntry, McpError> {
         let result = self.pass(passage("skills/get", uri)).await?;
         let entry = result.object().and_then(|members| members.get("skill").cloned());
@@ -187,7 +186,7 @@ impl Server {
             .map_err(|why| McpError::unreadable(format!("the skill cannot be used: {why}")))
     }
 
-    /// The answer to reading a file of a skill, checked against the list. What is not listed is not even asked for.
+    /// Reads a file of a skill and verifies it against the list. A file that is not listed is not requested.
     pub async fn skill_resource(
         self: &Arc<Self>,
         entry: &SkillEntry,

@@ -1,4 +1,4 @@
-//! The stream on which a modern server tells of changes, kept open beside its connection.
+//! The subscription stream of a modern server, kept open beside its connection.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -11,11 +11,11 @@ use crate::connection::{Ask, Connection};
 use crate::error::McpError;
 use crate::transport::Repeat;
 
-/// How long a stream that ended is left before it is opened again.
+/// Pause before a closed stream is opened again.
 const FOLLOW_PAUSE: Duration = Duration::from_secs(5);
 
-/// Keeps a modern server's stream of news open (2026-07-28, patterns/subscriptions), and opens it anew when somebody
-/// wants to hear of other resources. One that has none says so, and is left alone.
+/// Keeps the subscription stream of a modern server open (2026-07-28, patterns/subscriptions), and reopens it when the set of
+/// watched resources changes. Stops if the server does not support it.
 pub(crate) async fn follow(connection: Arc<Connection>, mut watched: watch::Receiver<BTreeSet<String>>) {
     let wanted = ["toolsListChanged", "promptsListChanged", "resourcesListChanged"];
     let wanted = wanted.iter().fold(RawObject::default(), |filter, name| filter.with(*name, true));

@@ -1,5 +1,5 @@
-//! Calls of tools that must run as a task (2025-11-25, basic/utilities/tasks): the task is created and its result awaited.
-//! Clients of the gateway create and follow tasks themselves.
+//! Calls of tools that must run as a task (2025-11-25, basic/utilities/tasks): creates the task and waits for its result.
+//! Clients of the gateway create and poll tasks themselves.
 
 use toolhub_core::{RawJson, RawObject, ToolDefinition};
 
@@ -8,13 +8,13 @@ use crate::era::Era;
 use crate::error::McpError;
 use crate::transport::Repeat;
 
-/// How long the server is asked to keep the task and its result, in milliseconds.
+/// The requested lifetime of the task and its result, in milliseconds.
 const TASK_TTL_MS: u64 = 3_600_000;
 
 /// Whether a tool can only be called as a task.
 pub(crate) fn requires_task(tool: &ToolDefinition) -> bool {
     let raw = tool.raw();
-    // Few definitions have the member, and one look at the text spares the others being read.
+    // Few definitions have this member; a substring search avoids parsing the others.
     raw.get().contains("taskSupport")
         && raw
             .object()
@@ -25,7 +25,7 @@ pub(crate) fn requires_task(tool: &ToolDefinition) -> bool {
 }
 
 impl Connection {
-    /// Makes a call as a task, and gives the result of the tool.
+    /// Calls a tool as a task, and returns the result of the tool.
     pub(crate) async fn call_as_task(&self, mut ask: Ask) -> Result<RawJson, McpError> {
         if self.greeting.era == Era::Modern {
             return self.ask(ask).await;
@@ -34,7 +34,7 @@ impl Connection {
         let listener = ask.listener.clone();
         let created = self.ask(ask).await?;
         let Some(task) = task_id(&created) else { return Ok(created) };
-        // The server answers once the task has ended, and asks for input meanwhile if it needs any.
+        // The server answers when the task has ended, and sends input requests meanwhile if necessary.
         self.ask(Ask {
             method: "tasks/result".into(),
             params: RawObject::default().with("taskId", task),

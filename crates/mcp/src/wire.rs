@@ -1,4 +1,4 @@
-//! JSON-RPC with raw payloads: the envelope is parsed, params and results stay as they were sent.
+//! JSON-RPC with raw payloads: parses the envelope, and keeps params and results unchanged.
 
 mod request;
 
@@ -13,26 +13,26 @@ use crate::scan::{self, Scan};
 
 pub(crate) use request::{Meta, Modern, Said, request};
 
-/// The longest id of a request, and the longest progress token. Both are kept for as long as what they name.
+/// Maximum length of a request id and of a progress token in bytes. Both are kept in memory as long as the request.
 pub(crate) const MAX_ID_BYTES: usize = 1 << 10;
 
-/// One message from a server.
+/// A message from a server.
 #[derive(Debug)]
 pub(crate) enum Incoming {
-    /// The answer to a request of ours.
+    /// The response to one of our requests.
     Response { id: u64, outcome: Result<RawJson, McpError> },
-    /// A question of the server's own.
+    /// A request of the server.
     Request { id: RawJson, method: String, params: Option<RawJson> },
-    /// Something it wants known.
+    /// A notification.
     Notification { method: String, params: Option<RawJson> },
 }
 
-/// Why a message was not understood.
+/// Why a message is invalid.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum NotAMessage {
     /// It is not JSON: a banner or a log line.
     Noise,
-    /// It is JSON, but no message of the protocol; the id it seems to answer, where it shows one.
+    /// It is JSON, but not a protocol message; `id` is the id it seems to answer, if it contains one.
     Odd { id: Option<u64>, detail: String },
 }
 
@@ -60,7 +60,7 @@ struct RpcError {
     data: Option<RawJson>,
 }
 
-/// Reads one message.
+/// Parses one message.
 pub(crate) fn read(bytes: &Bytes) -> Result<Incoming, NotAMessage> {
     match ByteString::try_from(bytes.clone()) {
         Ok(text) => read_usual(&text).map_or_else(|| read_patiently(bytes), Ok),
@@ -68,8 +68,7 @@ pub(crate) fn read(bytes: &Bytes) -> Result<Incoming, NotAMessage> {
     }
 }
 
-/// Reads an answer, where it is one as nearly all of them are: the text is gone over once. What is other is read again,
-/// with more patience.
+/// Fast path for common responses: a single pass over the text. Anything else is parsed again by `read_patiently`.
 fn read_usual(text: &ByteString) -> Option<Incoming> {
     let (mut id, mut result, mut claims) = (None, None, false);
     let mut scan = Scan::new(text);
@@ -86,18 +85,18 @@ fn read_usual(text: &ByteString) -> Option<Incoming> {
         };
         (!twice).then_some(())
     })?;
-    // Values that are gone over here are not too deep.
+    // The scanner limits the depth of values.
     let result = result.filter(|result| *result != "null" && scan.is_over() && claims)?;
     Some(Incoming::Response { id: id?.parse().ok()?, outcome: Ok(RawJson::part(text, scan::found(result)?)) })
 }
 
-/// What every message has (JSON-RPC 2.0, 4: request object).
+/// The member that every message has (JSON-RPC 2.0, 4: request object).
 const CLAIM: &[u8] = b"\"jsonrpc\"";
 
-/// Reads whatever it is, and says what is wrong with it.
+/// Parses any message; errors state the reason.
 fn read_patiently(bytes: &Bytes) -> Result<Incoming, NotAMessage> {
     let looks_like_json = bytes.trim_ascii_start().first() == Some(&b'{');
-    // Some servers write their log to stdout as JSON. What does not even claim to be JSON-RPC concerns no request.
+    // Some servers log JSON to stdout. A line without `"jsonrpc"` concerns no request.
     let claims = bytes.windows(CLAIM.len()).any(|part| part == CLAIM);
     let noise = |detail: String| match looks_like_json && claims {
         true => NotAMessage::Odd { id: guess_id(bytes), detail },
@@ -144,15 +143,15 @@ fn read_patiently(bytes: &Bytes) -> Result<Incoming, NotAMessage> {
     }
 }
 
-/// The error in a message, and the request of ours that it names, if it names one: what an HTTP server says beside an
-/// error status. Others than MCP servers write an `error` too, as OAuth does; only one with a code of its own is ours.
+/// The JSON-RPC error in the body of an HTTP error status, and the id of our request, if it contains one. Other protocols, such
+/// as OAuth, use an `error` member too; only one with a numeric code counts.
 pub(crate) fn error_in(bytes: &[u8]) -> Option<(McpError, Option<u64>)> {
     let envelope: Envelope<'_> = serde_json::from_str(std::str::from_utf8(bytes).ok()?).ok()?;
     let id = envelope.id.and_then(our_id);
     envelope.error.filter(|error| is_coded(error)).map(|error| (rpc_error(error), id))
 }
 
-/// Whether an error has a code, as those of JSON-RPC do.
+/// Whether an error has a numeric code, as in JSON-RPC.
 fn is_coded(error: &RawValue) -> bool {
     #[derive(Deserialize)]
     struct Coded {
@@ -162,7 +161,7 @@ fn is_coded(error: &RawValue) -> bool {
     serde_json::from_str::<Coded>(error.get()).is_ok()
 }
 
-/// Whether a message is the result of that request.
+/// Whether a message is the successful response to that request.
 pub(crate) fn is_result_of(bytes: &[u8], request: u64) -> bool {
     let read = read(&Bytes::copy_from_slice(bytes));
     matches!(read, Ok(Incoming::Response { id, outcome: Ok(_) }) if id == request)
@@ -185,8 +184,8 @@ fn rpc_error(error: &RawValue) -> McpError {
     McpError::Rpc { code, message, data }
 }
 
-/// The id in a message that cannot be read as a whole, so that its call need not wait for the deadline. Only a member of the
-/// message itself counts: results hold ids of other things.
+/// Extracts the id from an invalid message, so that its call fails at once instead of at its deadline. Only a top-level member
+/// counts: results contain ids of other things.
 pub(crate) fn guess_id(bytes: &[u8]) -> Option<u64> {
     let (mut depth, mut place) = (0_usize, 0);
     while let Some(byte) = bytes.get(place) {
@@ -210,7 +209,7 @@ pub(crate) fn guess_id(bytes: &[u8]) -> Option<u64> {
     None
 }
 
-/// The number of bytes before the quote that ends a string.
+/// The number of bytes before the closing quote of a string.
 fn string_length(bytes: &[u8]) -> Option<usize> {
     let mut place = 0;
     loop {
@@ -222,7 +221,7 @@ fn string_length(bytes: &[u8]) -> Option<usize> {
     }
 }
 
-/// The number that a text begins with, unless it goes on as another value.
+/// The number at the start of the bytes, unless it continues as another value.
 fn whole_number(bytes: &[u8]) -> Option<u64> {
     let digits = bytes.iter().take_while(|byte| byte.is_ascii_digit()).count();
     let ends = bytes.get(digits).is_none_or(|byte| byte.is_ascii_whitespace() || matches!(byte, b',' | b'}'));
@@ -248,20 +247,20 @@ struct Outgoing<'a> {
 const EMPTY: Outgoing<'static> =
     Outgoing { jsonrpc: "2.0", id: None, method: None, params: None, result: None, error: None };
 
-/// The text of a notification.
+/// Serializes a notification.
 pub(crate) fn notification(method: &str, params: &RawObject) -> String {
     let params = (!params.is_empty()).then_some(params);
     write(&Outgoing { method: Some(method), params, ..EMPTY })
 }
 
-/// The text of a question to a client.
+/// Serializes a request to a client.
 pub(crate) fn question(id: u64, method: &str, params: Option<&RawJson>) -> String {
     let method = RawJson::of(method);
     let params = params.map(|params| format!(r#","params":{params}"#)).unwrap_or_default();
     format!(r#"{{"jsonrpc":"2.0","id":{id},"method":{method}{params}}}"#)
 }
 
-/// The text of an answer to a server's request.
+/// Serializes the response to a server's request.
 pub(crate) fn answer(id: RawJson, outcome: &Result<RawJson, (i64, String)>) -> String {
     let error = outcome.as_ref().err().map(|(code, message)| {
         RawObject::default().with("code", RawJson::of(code)).with("message", message.clone())
@@ -273,9 +272,9 @@ fn write(message: &Outgoing<'_>) -> String {
     on_one_line(serde_json::to_string(message).unwrap_or_default())
 }
 
-/// A newline inside a raw value would end the line too early on stdio; in JSON it can only be white space.
+/// Replaces newlines, which would end the line early on stdio. In valid JSON they occur only as whitespace.
 pub(crate) fn on_one_line(text: String) -> String {
-    // Many bytes at a time is quicker than one by one up to the first.
+    // Checks 64 bytes at a time, which vectorizes and is faster than a search for the first one.
     let is_break = |byte: &u8| u8::from(*byte == b'\n') | u8::from(*byte == b'\r');
     let breaks = |bytes: &[u8]| bytes.iter().fold(0, |found, byte| found | is_break(byte)) != 0;
     let (pieces, rest) = text.as_bytes().as_chunks::<64>();
@@ -402,7 +401,7 @@ mod tests {
         }
     }
 
-    /// What messages have, and what they should not.
+    /// Members of messages, valid and invalid ones.
     fn any_member() -> impl Strategy<Value = String> {
         prop_oneof![
             2 => Just(r#""jsonrpc":"2.0""#.to_owned()),

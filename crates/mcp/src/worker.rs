@@ -1,5 +1,5 @@
-//! Workers: threads with a runtime of their own that serve some of the connections each, so that what one request needs
-//! stays with one processor. Whatever is to outlive a request runs at home, in the runtime that the workers belong to.
+//! Worker threads, each with a runtime that serves some of the connections, so that the state of a request stays on one CPU.
+//! Tasks that outlive a request run in the home runtime that the workers belong to.
 
 use std::cell::OnceCell;
 
@@ -10,14 +10,14 @@ thread_local! {
     static HOME: OnceCell<Handle> = const { OnceCell::new() };
 }
 
-/// Makes this thread a worker of the runtime `home`; the first one's number is 1.
+/// Makes this thread a worker of the runtime `home`. Numbers start at 1.
 pub fn begin(number: usize, home: Handle) {
     worker::begin(number);
-    // A thread that is a worker already stays at home where it was.
+    // A thread that is already a worker keeps its home runtime.
     HOME.with(|known| drop(known.set(home)));
 }
 
-/// Where to run what outlives a request.
+/// The runtime for tasks that outlive a request.
 pub(crate) fn home() -> Handle {
     HOME.with(|home| home.get().cloned()).unwrap_or_else(Handle::current)
 }

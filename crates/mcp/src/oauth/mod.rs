@@ -1,5 +1,5 @@
-//! Logging in to HTTP servers with OAuth 2.1 (2026-07-28, basic/authorization). The transport knows one small trait of
-//! it, [`Authorizer`]; the command line knows [`Guard`].
+//! Login to HTTP servers with OAuth 2.1 (2026-07-28, basic/authorization). The transport uses the trait [`Authorizer`]; the
+//! command line uses [`Guard`].
 
 mod address;
 mod binding;

@@ -1,4 +1,4 @@
-//! stdio: one actor owns the child and its lines; pairing answers with requests is left to `mux`.
+//! stdio transport: one task owns the child and reads its lines; `mux` matches responses to requests.
 
 use std::path::PathBuf;
 use std::process::ExitStatus;
@@ -21,12 +21,12 @@ use crate::config::{Permitted, StdioSpec};
 use crate::error::McpError;
 use crate::wire::{self, on_one_line};
 
-/// How long the child may leave its input unread.
+/// How long the child may leave its stdin unread.
 const WRITE_DEADLINE: Duration = Duration::from_secs(30);
-/// How long the actor waits for the exit status of a child that closed its output.
+/// How long to wait for the exit status of a child that has closed its stdout.
 const STATUS_PATIENCE: Duration = Duration::from_millis(500);
 
-/// The way to a child process.
+/// The transport to a child process.
 #[derive(Debug)]
 pub(crate) struct Stdio {
     callers: Callers<Arc<PipeWriter<ChildStdin>>>,
@@ -34,7 +34,7 @@ pub(crate) struct Stdio {
 }
 
 impl Stdio {
-    /// Starts the child; `tasks` owns what runs for it. Dropping the transport ends the child.
+    /// Starts the child; `tasks` owns its background tasks. Dropping the transport terminates the child.
     pub(crate) fn start(
         spec: &Permitted<StdioSpec>,
         inbox: Arc<dyn Inbox>,
@@ -97,13 +97,13 @@ struct Ending {
     stderr_drained: oneshot::Receiver<()>,
 }
 
-/// Why the actor ends.
+/// The reason why the reader task ends.
 enum End {
-    /// Nobody needs the child any more.
+    /// The transport was dropped.
     Unneeded,
-    /// The child closed its output.
+    /// The child closed its stdout.
     Closed,
-    /// The child does not take input.
+    /// The child does not read its stdin.
     Deaf(Text),
 }
 
@@ -119,7 +119,8 @@ impl Actor {
                 line = self.lines.next() => match line {
                     Line::Whole(line) => {
                         heard = true;
-                        // What it prints where messages belong says most about a server that is none.
+                        // Lines that are not messages are added to the stderr log: they show why the program is not a working
+                        // server.
                         if let Some(noise) = self.mux.receive(&line.into()) {
                             ending.stderr.push(format!("(on stdout) {noise}\n").as_bytes());
                         }
@@ -147,7 +148,7 @@ impl Actor {
             let error = McpError::Lost { cause, stderr, exit: status.and_then(|status| status.code()) };
             self.mux.fail_all(&error);
         }
-        // After what is queued.
+        // After the queued messages are written.
         self.mux.outlet().close();
         drop(self);
         ending.process.stop(if heard { Manners::Gentle } else { Manners::Brisk }).await;
@@ -169,7 +170,7 @@ fn why_ended(status: Option<ExitStatus>) -> Text {
     }
 }
 
-/// Writes what the child does not take at once, until its input is closed.
+/// Writes the bytes that the child does not accept immediately, until its stdin is closed.
 async fn write(outbox: Arc<PipeWriter<ChildStdin>>, failed: oneshot::Sender<Text>) {
     let failure = match outbox.drive(WRITE_DEADLINE).await {
         Ok(()) => return,
@@ -184,7 +185,7 @@ async fn write(outbox: Arc<PipeWriter<ChildStdin>>, failed: oneshot::Sender<Text
             )
         }
     };
-    // A child that has just died is better described by its exit status, which the reader sees at once.
+    // The exit status describes a crashed child better, and the reader observes it immediately.
     tokio::time::sleep(STATUS_PATIENCE).await;
     let _ = failed.send(failure);
 }
@@ -201,7 +202,7 @@ async fn collect(
     }
     let _ = drained.send(());
     if let Some(file) = log_file {
-        // Nobody waits for it, and a log that cannot be written is no reason to fail.
+        // A log that cannot be written is not an error.
         let _ = tokio::task::spawn_blocking(move || ring.keep(&file)).await;
     }
 }

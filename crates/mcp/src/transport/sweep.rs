@@ -1,4 +1,4 @@
-//! Children of a hub that was killed: found by the mark in their environment, and ended at the next start.
+//! Kills child processes of a hub that was killed. They are found by an environment variable at the next start.
 
 use std::path::Path;
 use std::sync::OnceLock;
@@ -6,10 +6,10 @@ use std::sync::OnceLock;
 use rustix::process::{Pid, Signal, kill_process};
 use tokio_util::task::TaskTracker;
 
-/// The variable that marks a hub's children: the hub's process, when that was started, and its session.
+/// The environment variable that marks a hub's children: PID, start time and session id of the hub.
 pub(crate) const MARK: &str = "TOOLHUB_HUB";
 
-/// The mark of this hub's children; `None` where the system does not tell what it takes.
+/// The mark for this hub's children; `None` if `/proc` does not provide the values.
 pub(crate) fn mark() -> Option<&'static str> {
     static OWN: OnceLock<Option<String>> = OnceLock::new();
     let own = OWN.get_or_init(|| {
@@ -22,14 +22,14 @@ pub(crate) fn mark() -> Option<&'static str> {
 
 static DONE: OnceLock<()> = OnceLock::new();
 
-/// Looks for such children, once in the life of a hub, beside its work.
+/// Searches for such children once per process, in a background task.
 pub(crate) fn once(tasks: &TaskTracker) {
     if DONE.set(()).is_ok() {
         tasks.spawn_blocking(sweep);
     }
 }
 
-/// Looks now, if that was not done yet.
+/// Searches now, if not done yet.
 pub(crate) fn now() {
     if DONE.set(()).is_ok() {
         sweep();
@@ -42,7 +42,7 @@ struct Process {
 }
 
 impl Process {
-    /// Reads `/proc/PID/stat`; the name in it may hold anything, so what counts is read after its last bracket.
+    /// Parses `/proc/PID/stat`. The process name may contain anything, so the fields after the last `)` are used.
     fn read(pid: u32) -> Option<Self> {
         let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
         let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
@@ -60,8 +60,7 @@ fn sweep() {
     }
 }
 
-/// Whether a process is the child of a hub that is no more. One that began a session of its own is a daemon that
-/// was meant to stay.
+/// Whether a process is the child of a hub that no longer runs. A process with a session of its own is a daemon and is kept.
 fn is_left_behind(pid: u32) -> bool {
     let Some(mark) = mark_of(pid) else { return false };
     let mut parts = mark.split(':').map(str::parse::<u64>);

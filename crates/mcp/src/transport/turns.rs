@@ -1,20 +1,21 @@
-//! Turns at a server that answers over one stream: how many requests are under way, shared fairly among principals.
+//! Limits the requests in flight over one stream, shared fairly among principals.
 //!
-//! A principal may take another turn while it holds fewer than [`SHARE`] times as many as are free (dynamic thresholds, as
-//! switches share buffers). One principal alone gets three quarters, two get three sevenths each, and there is always room
-//! for another one. The hub itself, which has no principal, may take all that are free. Whoever has to wait is served round robin by principal, and in order within one.
+//! A principal may take another permit while it holds fewer than [`SHARE`] times the number of free ones (dynamic thresholds,
+//! as switches share buffers). A single principal gets three quarters, two get three sevenths each, and there is always a
+//! permit left for another one. The hub itself, which has no principal, may take all free ones. Waiting requests are served
+//! round robin by principal, and in FIFO order within a principal.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::oneshot;
 
-/// How many times the free turns one principal may hold.
+/// A principal may hold up to this multiple of the free permits.
 const SHARE: usize = 3;
-/// Principals that are remembered though they hold nothing, so that the next request finds them.
+/// Number of idle principals that are kept, so that their next request finds its entry.
 const MAX_IDLE: usize = 64;
 
-/// What one principal holds.
+/// The permits of one principal.
 #[derive(Default)]
 struct Holder {
     /// `None` for requests of the hub itself.
@@ -31,16 +32,16 @@ impl Holder {
 
 struct State {
     free: usize,
-    /// An entry keeps its place while it is in use.
+    /// An entry keeps its index while it is in use.
     holders: Vec<Holder>,
-    /// How many requests wait.
+    /// Number of waiting requests.
     waiting: usize,
-    /// Who is served next.
+    /// The index of the holder that is served next.
     next: usize,
 }
 
 impl State {
-    /// The place of a principal.
+    /// The index of a principal's entry.
     fn place(&mut self, principal: Option<&str>) -> usize {
         let known = self.holders.iter().position(|holder| holder.principal.as_deref() == principal);
         if let Some(place) = known {
@@ -65,7 +66,7 @@ impl State {
         self.free > 0 && (principal.is_none() || *held < SHARE.saturating_mul(self.free))
     }
 
-    /// Gives free turns to those who wait, a principal after the other.
+    /// Gives free permits to waiting requests, round robin by principal.
     fn serve(&mut self) {
         let mut refused = 0;
         while self.waiting > 0 && refused < self.holders.len() {
@@ -79,7 +80,7 @@ impl State {
                 None => refused += 1,
                 Some(waiter) => {
                     self.waiting -= 1;
-                    // One that has gone away takes none.
+                    // A dropped request takes no permit.
                     if waiter.send(()).is_ok() {
                         self.holders[place].held += 1;
                         self.free -= 1;
@@ -91,7 +92,7 @@ impl State {
     }
 }
 
-/// The turns of one connection.
+/// The permits of one connection.
 pub(super) struct Turns(Mutex<State>);
 
 impl Turns {
@@ -103,7 +104,7 @@ impl Turns {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes a turn for a principal, as soon as there is one for it.
+    /// Waits for a permit for a principal.
     pub(super) async fn take(&self, principal: Option<&str>) -> Turn<'_> {
         let (place, waiting) = {
             let mut state = self.state();
@@ -119,7 +120,7 @@ impl Turns {
             (place, waiting)
         };
         let mut waiting = Waiting { turns: self, place, given: waiting, over: false };
-        // The sender stays in the queue until it is used, so that this ends with a turn.
+        // The sender stays in the queue until it is used, so this always ends with a permit.
         let _ = (&mut waiting.given).await;
         waiting.over = true;
         Turn { turns: self, place }
@@ -135,7 +136,7 @@ impl Turns {
     }
 }
 
-/// A turn, which is given back when this is dropped.
+/// A permit, released on drop.
 pub(super) struct Turn<'a> {
     turns: &'a Turns,
     place: usize,
@@ -147,7 +148,7 @@ impl Drop for Turn<'_> {
     }
 }
 
-/// A request that waits for its turn, and may be dropped meanwhile.
+/// A waiting request, which may be dropped.
 struct Waiting<'a> {
     turns: &'a Turns,
     place: usize,
@@ -161,11 +162,11 @@ impl Drop for Waiting<'_> {
             return;
         }
         self.given.close();
-        // It was given in the same moment.
+        // The permit was granted concurrently.
         if self.given.try_recv().is_ok() {
             return self.turns.give_back(self.place);
         }
-        // Its own entry and others that have gone away.
+        // Removes its own entry and those of other dropped requests.
         let mut state = self.turns.state();
         let before = state.holders[self.place].waiting.len();
         state.holders[self.place].waiting.retain(|waiter| !waiter.is_closed());
@@ -203,7 +204,7 @@ mod tests {
         let names = ["ann", "ann", "ann", "bob"];
         let mut waiting: Vec<_> = names.iter().map(|name| Box::pin(turns.take(Some(name)))).collect();
         assert!(waiting.iter_mut().all(|one| one.now_or_never().is_none()));
-        // One that goes away is passed over, and takes no turn with it.
+        // A dropped request is skipped, and takes no permit.
         drop(waiting.remove(0));
         drop(held);
         let mut served = Vec::new();

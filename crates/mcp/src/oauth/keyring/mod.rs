@@ -1,5 +1,4 @@
-//! The system's keyring, where there is one that works. Where there is none, or it does not answer, nothing is lost:
-//! the store keeps the login in its file.
+//! The system keyring, if there is a working one. If it is missing or does not answer, the store keeps the login in its file.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,22 +11,22 @@ use zeroize::Zeroizing;
 #[cfg_attr(not(any(target_os = "macos", windows)), path = "secret_tool.rs")]
 mod system;
 
-/// How long the keyring may take; it may be asking the user to unlock it.
+/// Timeout of the keyring, which may prompt the user to unlock it.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// What a text is kept under.
+/// The attributes of a keyring entry.
 #[cfg_attr(windows, expect(dead_code, reason = "there is no keyring to ask"))]
 struct Entry {
     home: String,
     key: String,
 }
 
-/// The system's keyring.
+/// The system keyring.
 #[derive(Debug)]
 pub(crate) struct Keyring {
-    /// Which data folder this is about: two folders have two logins.
+    /// The data folder: each folder has its own logins.
     home: String,
-    /// Once it did not answer it is not asked again: every call would wait for it.
+    /// Set after a timeout: the keyring is not used again, since every call would wait for it.
     silent: AtomicBool,
 }
 
@@ -50,12 +49,12 @@ impl Keyring {
         Entry { home: self.home.clone(), key: key.to_owned() }
     }
 
-    /// What is kept under a key.
+    /// Reads the text stored under a key.
     pub(crate) async fn read(&self, key: &str) -> Option<Zeroizing<String>> {
         self.ask(system::read(&self.entry(key))).await
     }
 
-    /// Keeps a text under a key; whether it can be read again. Some keyrings cut what is long.
+    /// Stores a text under a key. Returns whether it can be read back, since some keyrings truncate long texts.
     pub(crate) async fn write(&self, key: &str, text: &str) -> bool {
         let entry = self.entry(key);
         let kept = self.ask(async {
@@ -69,7 +68,7 @@ impl Keyring {
         kept
     }
 
-    /// Forgets what is kept under a key.
+    /// Removes the entry of a key.
     pub(crate) async fn remove(&self, key: &str) {
         self.ask(system::remove(&self.entry(key))).await;
     }

@@ -1,5 +1,5 @@
-//! A client's request after it was answered: who made it, what it was about and what it came to. What went in and out
-//! is not part of it, nor anything that a client shows to be let in.
+//! The access log record of a client request: principal, method and result. It contains neither request and response
+//! bodies nor credentials.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -8,48 +8,48 @@ use std::time::Duration;
 use crate::lang::{Lang, Say};
 use crate::trace::TraceContext;
 
-/// A request of a client that was answered, or whose client did not wait for that.
+/// A client request that was answered or abandoned.
 #[derive(Debug, Clone)]
 pub struct AccessRecord {
-    /// Who made it, where that is known.
+    /// The authenticated principal, if any.
     pub principal: Option<Arc<str>>,
-    /// How it came.
+    /// The transport.
     pub way: RequestWay,
-    /// The method of the message that it carried.
+    /// The JSON-RPC method.
     pub method: Option<String>,
-    /// The tool that it called.
+    /// The called tool.
     pub tool: Option<String>,
-    /// The code of the error that it was answered with, where its message tells.
+    /// The JSON-RPC error code of the response, if it is known.
     pub error: Option<i64>,
-    /// How many bytes it was answered with.
+    /// Size of the response in bytes.
     pub bytes: u64,
-    /// How long it took, from its first byte that was looked at to the last of its answer.
+    /// Duration from the first byte processed to the last byte of the response.
     pub took: Duration,
-    /// Its place in a trace, where traces are made.
+    /// The trace context, if tracing is enabled.
     pub trace: Option<AccessTrace>,
 }
 
-/// The place of a request in a trace.
+/// The trace context of a request.
 #[derive(Debug, Clone)]
 pub struct AccessTrace {
-    /// Its own.
+    /// The span of this request.
     pub own: TraceContext,
-    /// The span that it belongs to, where it is its client's.
+    /// The parent span, if the client sent one.
     pub parent: Option<u64>,
 }
 
-/// How a request came.
+/// The transport of a request.
 #[derive(Debug, Clone)]
 pub enum RequestWay {
     /// Over HTTP.
     Http {
-        /// From where.
+        /// The client's address.
         client: SocketAddr,
         /// `GET`, `POST` and so on.
         verb: String,
-        /// The path alone: what stands behind it may name a session.
+        /// The path without the query, which may name a session.
         path: String,
-        /// What it was answered with; 499 where the client went away before.
+        /// The status of the response; 499 if the client disconnected before it.
         status: u16,
     },
     /// Over stdin and stdout.
@@ -57,7 +57,7 @@ pub enum RequestWay {
 }
 
 impl AccessRecord {
-    /// The status of one that was not answered, since its client went away (as nginx writes it).
+    /// The status of a request whose client disconnected before the response (as in nginx).
     pub const GONE: u16 = 499;
 }
 

@@ -1,4 +1,4 @@
-//! Approvals: which definition of a tool its owner has seen and agreed to.
+//! Approvals: the definition of a tool that the user has reviewed and accepted.
 
 use std::time::SystemTime;
 
@@ -7,41 +7,41 @@ use crate::ports::{BoxFuture, StoreError};
 use crate::source::Source;
 use crate::tool::ToolName;
 
-/// A definition that the owner agreed to.
+/// An approved definition.
 #[derive(Debug, Clone)]
 pub struct Approval {
-    /// Where the tool lives.
+    /// The source of the tool.
     pub source: Source,
-    /// Which tool.
+    /// The tool.
     pub tool: ToolName,
     /// Hash of the canonical definition: [`crate::tool::ToolDefinition::digest`].
     pub version: String,
-    /// The definition, as it was given.
+    /// The original definition.
     pub definition: RawJson,
-    /// When.
+    /// Time of the approval.
     pub at: SystemTime,
 }
 
-/// What happens to a tool whose definition is not the approved one.
+/// Handling of a tool whose definition differs from the approved one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Pin {
     /// It can be called, with a warning.
     #[default]
     Warn,
-    /// It is held back until it is approved again.
+    /// It is quarantined until it is approved again.
     Block,
 }
 
-/// Where approvals are kept: at most one for each tool.
+/// Storage of approvals: at most one per tool.
 pub trait Approvals: Send + Sync {
-    /// All of them.
+    /// All approvals.
     fn approvals(&self) -> BoxFuture<'_, Result<Vec<Approval>, StoreError>>;
 
-    /// Keeps one, in place of the one before.
+    /// Stores an approval; replaces the previous one of the tool.
     fn approve(&self, approval: Approval) -> BoxFuture<'_, Result<(), StoreError>>;
 
-    /// Takes one back; whether there was one.
+    /// Removes an approval; returns whether there was one.
     fn revoke<'a>(
         &'a self,
         source: &'a Source,

@@ -1,4 +1,4 @@
-//! Calls: a request to run a tool. What becomes of it is an outcome.
+//! Calls: requests to run a tool. The result of a call is an [`crate::Outcome`].
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,23 +15,23 @@ use crate::tool::ToolName;
 pub struct CallId(Arc<str>);
 
 impl CallId {
-    /// An id somebody else gave.
+    /// Wraps an id that the caller chose.
     pub fn new(id: impl Into<Arc<str>>) -> Self {
         Self(id.into())
     }
 
-    /// A new id: unique on this machine, sorted by time.
+    /// Creates an id that is unique on this machine and sorts by time.
     pub fn fresh() -> Self {
         static COUNT: AtomicU64 = AtomicU64::new(0);
-        // The system would be asked for it anew every time.
+        // Cached to avoid a system call per id.
         static PROCESS: LazyLock<u32> = LazyLock::new(std::process::id);
-        // The word, three lines and three numbers of at most 16 digits.
+        // The prefix, three separators and three numbers of at most 16 digits.
         const ROOM: usize = 4 + 3 * 17;
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let millis = since.as_secs().saturating_mul(1000) + u64::from(since.subsec_millis());
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
         let mut text = [0; ROOM];
-        // Written from its end, so that it need not be known how long it gets.
+        // Filled from the end, because the length is not known in advance.
         let mut start = ROOM;
         let mut push = |letter: u8| {
             start -= 1;
@@ -63,23 +63,23 @@ impl fmt::Display for CallId {
     }
 }
 
-/// What a call goes by.
+/// Whether a call names a tool or a capability.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum CallBy {
     /// The name of a tool.
     #[default]
     Name,
-    /// A capability: whoever is good for that.
+    /// A capability: any tool that has it may serve the call.
     Capability,
 }
 
-/// Whether arguments that miss a tool's schema by a hair are mended.
+/// Whether arguments that nearly match a tool's schema are coerced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Mending {
-    /// They are handed on as they are, and refused where they do not fit.
+    /// Arguments are passed unchanged, and rejected if they do not match.
     #[default]
     Off,
-    /// What is plainly meant is sent, and told.
+    /// Unambiguous deviations are corrected, and the corrections reported.
     On,
 }
 
@@ -88,25 +88,25 @@ pub enum Mending {
 pub struct ToolCall {
     /// Its id.
     pub id: CallId,
-    /// Which tool; or which capability.
+    /// The name of a tool or of a capability.
     pub tool: ToolName,
-    /// Which of the two.
+    /// Whether `tool` names a tool or a capability.
     pub by: CallBy,
     /// The arguments: an object.
     pub arguments: RawJson,
-    /// Whether they are mended where they do not fit.
+    /// Whether arguments that do not match the schema are coerced.
     pub mending: Mending,
-    /// Where the caller believes the tool to live; see the routing rules for what that is worth.
+    /// The source that the caller names; see the routing rules for its effect.
     pub source: Option<String>,
-    /// How long it may take, where the caller minds.
+    /// Timeout of the call, if the caller sets one.
     pub timeout: Option<Duration>,
     /// The conversation it belongs to.
     pub conversation: Option<Arc<str>>,
-    /// What somebody asked for in words, where the call serves such a request.
+    /// The user's request in natural language that the call serves, if any.
     pub request: Option<String>,
-    /// Who may serve it, where not everybody may.
+    /// The sources that may serve the call; `None` allows all.
     pub among: Option<Arc<[Source]>>,
-    /// Who made it, where they can be reached while it runs.
+    /// Handle to the caller, if it can receive messages while the call runs.
     pub caller: Option<CallerLink>,
 }
 
@@ -116,7 +116,7 @@ impl ToolCall {
         Self::of(ToolName::new(tool), arguments)
     }
 
-    /// The same for a name that is known as one.
+    /// A call of a tool by `ToolName`.
     pub fn of(tool: ToolName, arguments: impl Into<RawJson>) -> Self {
         Self {
             id: CallId::fresh(),
@@ -133,26 +133,26 @@ impl ToolCall {
         }
     }
 
-    /// A call of whoever is good for `capability`.
+    /// A call of any tool with this capability.
     pub fn by_capability(capability: impl Into<Arc<str>>, arguments: impl Into<RawJson>) -> Self {
         Self { by: CallBy::Capability, ..Self::new(capability, arguments) }
     }
 
-    /// The same call, meant for `source`.
+    /// Restricts the call to `source`.
     #[must_use]
     pub fn at(mut self, source: impl Into<String>) -> Self {
         self.source = Some(source.into());
         self
     }
 
-    /// The same call, whose arguments may be mended.
+    /// Allows coercion of the arguments.
     #[must_use]
     pub fn mending(mut self) -> Self {
         self.mending = Mending::On;
         self
     }
 
-    /// The same call, with a deadline of its own.
+    /// Sets a timeout.
     #[must_use]
     pub fn within(mut self, timeout: Duration) -> Self {
         self.timeout = Some(timeout);

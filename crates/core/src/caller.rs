@@ -1,4 +1,4 @@
-//! Whoever made a call and can be reached while it runs: a client of the gateway, who may be asked and told things.
+//! The caller of a running call: a gateway client that can receive notifications and requests.
 
 use std::fmt;
 use std::ops::Deref;
@@ -8,57 +8,57 @@ use crate::json::{RawJson, RawObject};
 use crate::ports::BoxFuture;
 use crate::trace::TraceContext;
 
-/// An answer to a question: a result, or the code and message of an error.
+/// The response to a request: a result, or the code and message of an error.
 pub type Answer = Result<RawJson, (i64, String)>;
 
-/// Somebody at the other end of a call.
+/// The client that made a call.
 pub trait Caller: Send + Sync {
-    /// Which client; all calls of one client have the same number.
+    /// The client's number; all calls of one client share it.
     fn client(&self) -> u64;
 
-    /// What it can be asked: an object such as `{"elicitation": {}, "roots": {}}`.
+    /// The client's capabilities: an object such as `{"elicitation": {}, "roots": {}}`.
     fn capabilities(&self) -> RawJson;
 
-    /// What goes along with its request as `_meta`.
+    /// The `_meta` object of its request.
     fn meta(&self) -> &RawObject;
 
-    /// What its request holds beside what the call itself is about.
+    /// The other members of its request, beside those of the call itself.
     fn extras(&self) -> &RawObject;
 
-    /// Whether it takes a result that asks for more, and comes again with the answers.
+    /// Whether it accepts a result that requests input, and repeats the call with the answers.
     fn takes_questions_as_results(&self) -> bool;
 
-    /// Hears how the call is getting on: the params of the notification, as they were sent.
+    /// Forwards a progress notification; `params` are unchanged.
     fn progress(&self, params: &RawJson);
 
-    /// Hears something else that belongs to the call.
+    /// Forwards another notification of the call.
     fn notify(&self, method: &str, params: Option<&RawJson>);
 
-    /// How grave what is logged must be for it to hear of it, where it does not say so with its requests; JSON.
+    /// The minimum log level (JSON) of this client, if it is not part of its requests.
     fn hears(&self) -> Option<RawJson> {
         None
     }
 
-    /// Under which name it was let in, where it was.
+    /// The authenticated principal, if any.
     fn principal(&self) -> Option<&str> {
         None
     }
 
-    /// The place of its request in a trace, where traces are made.
+    /// The trace context of its request, if tracing is enabled.
     fn trace(&self) -> Option<&TraceContext> {
         None
     }
 
-    /// Answers a question.
+    /// Sends a request to the client and returns its response.
     fn ask(&self, method: String, params: Option<RawJson>) -> BoxFuture<'_, Answer>;
 }
 
-/// A way to a caller.
+/// A shared handle to a caller.
 #[derive(Clone)]
 pub struct CallerLink(Arc<dyn Caller>);
 
 impl CallerLink {
-    /// The way to this one.
+    /// Creates a handle.
     pub fn new(caller: Arc<dyn Caller>) -> Self {
         Self(caller)
     }

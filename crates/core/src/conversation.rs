@@ -1,22 +1,22 @@
-//! Conversations: what was said by whom. Keeping them is a store's business, leading them the agent's.
+//! Conversations as lists of turns. A store keeps them; the agent conducts them.
 
 use std::time::SystemTime;
 
 use crate::ports::{BoxFuture, StoreError};
 
-/// Who said something.
+/// The author of a turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Role {
-    /// The person who asks.
+    /// The user.
     User,
-    /// The agent that answers.
+    /// The agent.
     Assistant,
-    /// A tool, by its result.
+    /// A tool, with its result.
     Tool,
 }
 
 impl Role {
-    /// Its name, as it is kept and shown.
+    /// Name in storage and output.
     pub fn name(self) -> &'static str {
         match self {
             Self::User => "user",
@@ -31,56 +31,56 @@ impl Role {
     }
 }
 
-/// One thing that was said.
+/// One turn of a conversation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Turn {
-    /// In which conversation.
+    /// The conversation.
     pub conversation: String,
-    /// By whom.
+    /// The author.
     pub role: Role,
-    /// What.
+    /// The text.
     pub text: String,
-    /// When.
+    /// The time.
     pub at: SystemTime,
 }
 
-/// A conversation as a list shows it.
+/// Summary of a conversation for lists.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConversationSummary {
     /// Its id.
     pub id: String,
-    /// What was said first.
+    /// The text of the first turn.
     pub opening: String,
-    /// How many turns it has.
+    /// Number of turns.
     pub turns: u64,
-    /// When it began.
+    /// Time of the first turn.
     pub first: SystemTime,
-    /// When something was last said.
+    /// Time of the last turn.
     pub last: SystemTime,
 }
 
-/// Which turns are wanted.
+/// A filter for turns.
 #[derive(Debug, Clone, Default)]
 pub struct TurnQuery {
-    /// Of that conversation.
+    /// Only turns of this conversation.
     pub conversation: Option<String>,
-    /// That contain this text, whatever its case.
+    /// Only turns that contain this text, case-insensitive.
     pub text: Option<String>,
-    /// By that role.
+    /// Only turns by this role.
     pub role: Option<Role>,
-    /// At most so many, the newest; all where it is `None`.
+    /// Maximum number of turns, the newest ones; `None` for all.
     pub limit: Option<usize>,
 }
 
-/// Where conversations are kept.
+/// Storage of conversations.
 pub trait Conversations: Send + Sync {
-    /// Adds what was said; safe when it returns.
+    /// Appends a turn; durable when it returns.
     fn say(&self, turn: Turn) -> BoxFuture<'_, Result<(), StoreError>>;
 
-    /// The turns that fit, oldest first.
+    /// The matching turns, oldest first.
     fn turns(&self, query: TurnQuery) -> BoxFuture<'_, Result<Vec<Turn>, StoreError>>;
 
-    /// The conversations, the one with the newest turn first.
+    /// The conversations, most recently active first.
     fn conversations(
         &self,
         limit: Option<usize>,

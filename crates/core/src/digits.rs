@@ -1,6 +1,6 @@
-//! Numbers written without going through a formatter, for what every call writes.
+//! Decimal formatting without `core::fmt`, for code that runs in every call.
 
-/// The digits of a number.
+/// The decimal digits of a number.
 #[derive(Debug)]
 pub struct Digits {
     places: [u8; 20],
@@ -8,7 +8,7 @@ pub struct Digits {
 }
 
 impl Digits {
-    /// Those of that number.
+    /// Formats a number.
     pub fn of(mut number: u64) -> Self {
         let (mut places, mut first) = ([b'0'; 20], 20);
         for place in places.iter_mut().rev() {
@@ -21,7 +21,7 @@ impl Digits {
         Self { places, first }
     }
 
-    /// As text.
+    /// The digits as text.
     pub fn as_str(&self) -> &str {
         self.places.get(self.first..).and_then(|digits| std::str::from_utf8(digits).ok()).unwrap_or_default()
     }

@@ -1,4 +1,4 @@
-//! How a call fails: told to the model and the user in either language, with what to do next.
+//! Errors of calls, as messages for models and users in both languages, with the next step.
 
 use std::time::Duration;
 
@@ -8,17 +8,17 @@ use crate::outcome::ToolOutput;
 use crate::source::{ServerId, Source};
 use crate::tool::ToolName;
 
-/// What a failed attempt may have done.
+/// The possible effect of a failed attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Effect {
-    /// Certainly nothing: the tool never ran.
+    /// None: the tool certainly did not run.
     None,
-    /// It may have run.
+    /// The tool may have run.
     Unknown,
 }
 
 impl Effect {
-    /// Its name, for programs.
+    /// Machine-readable name.
     pub fn name(self) -> &'static str {
         match self {
             Self::None => "none",
@@ -27,11 +27,11 @@ impl Effect {
     }
 }
 
-/// Why a call failed.
+/// The reason why a call failed.
 #[derive(Debug, Clone, thiserror::Error)]
 #[error("{}", self.say(Lang::En))]
 pub enum ToolError {
-    /// No such tool, or not where the caller wanted it.
+    /// There is no such tool, or not at the requested source.
     UnknownTool(Box<UnknownTool>),
     /// The call names a source that is not configured; it was not executed.
     UnknownSource {
@@ -40,176 +40,176 @@ pub enum ToolError {
         /// Similar names of configured sources.
         near: Vec<String>,
     },
-    /// No tool is good for that, or none accepts the arguments.
+    /// No tool has the capability, or none of those accepts the arguments.
     NoneCapable {
-        /// The capability that was asked for.
+        /// The requested capability.
         capability: String,
-        /// How many have it, but do not accept the arguments.
+        /// Number of tools that have it but do not accept the arguments.
         have: usize,
-        /// The capabilities there are.
+        /// The available capabilities.
         known: Vec<String>,
     },
-    /// The arguments do not fit the schema.
+    /// The arguments do not match the schema.
     InvalidArguments {
-        /// Whose schema.
+        /// The tool.
         tool: ToolName,
-        /// What does not fit.
+        /// The mismatches.
         problems: Vec<ArgumentProblem>,
     },
     /// The tool's schema cannot be used to check arguments.
     UnusableSchema {
-        /// Whose schema.
+        /// The tool.
         tool: ToolName,
-        /// What is wrong with it.
+        /// What is wrong with the schema.
         detail: String,
     },
-    /// What was meant as a call could not be read.
+    /// A tool call in text could not be parsed.
     UnreadableCall {
-        /// What is wrong with it, and how a call is written.
+        /// The syntax error, and the correct syntax.
         detail: Text,
     },
     /// A server could not be reached.
     ConnectionFailed {
-        /// Which server.
+        /// The server.
         server: ServerId,
-        /// Why; with an unknown effect, what the server did, as a predicate: "stopped during the call (exit 3)".
+        /// The cause; with an unknown effect, a predicate about the server: "stopped during the call (exit 3)".
         cause: Text,
-        /// The last lines it wrote to its standard error.
+        /// The last lines of its standard error.
         stderr: Vec<String>,
         /// Whether the call may already have run.
         effect: Effect,
-        /// Whether trying again is of no use until something is changed.
+        /// Whether retrying is pointless until something is changed.
         lasting: bool,
     },
-    /// A server answered with an HTTP error status.
+    /// A server responded with an HTTP error status.
     HttpStatus {
-        /// Which server.
+        /// The server.
         server: ServerId,
         /// The status.
         status: u16,
-        /// The beginning of what it said.
+        /// The beginning of the response body.
         body: String,
-        /// How long it asks to be left alone.
+        /// The value of `Retry-After`.
         retry_after: Option<Duration>,
-        /// Whether the call may already have run. No status alone says that it did not: proxies send 502, 503 and 504
-        /// for an answer that broke off, and rate limiters may count what was done already.
+        /// Whether the call may already have run. No status alone rules that out: proxies send 502, 503 and 504 if a
+        /// response is cut off, and rate limiters may count completed work.
         effect: Effect,
     },
-    /// A server wants to know who is calling, and nobody is logged in.
+    /// A server requires authentication, and there are no credentials.
     LoginNeeded {
-        /// Which server.
+        /// The server.
         server: ServerId,
     },
-    /// A server answered with a protocol error.
+    /// A server responded with a JSON-RPC error.
     Protocol {
-        /// Which server.
+        /// The server.
         server: ServerId,
         /// The error's code.
         code: i64,
         /// Its message.
         message: String,
-        /// More, where it said more.
+        /// Additional data, if any.
         data: Option<RawJson>,
     },
-    /// A server's answer could not be read.
+    /// A server's response could not be parsed.
     Unreadable {
-        /// Which server.
+        /// The server.
         server: ServerId,
-        /// What was wrong with the answer.
+        /// What was wrong with the response.
         detail: String,
     },
-    /// The tool ran and reported an error of its own.
+    /// The tool ran and returned an error result.
     Failed {
-        /// What it said; a tool that knows both languages says it in both.
+        /// Its message, in both languages if the tool provides them.
         message: Text,
-        /// All that it gave back, where it gave back more than words.
+        /// The complete output, if it contains more than text.
         output: Option<Box<ToolOutput>>,
     },
-    /// No answer in time.
+    /// No response before the deadline.
     TimedOut {
-        /// After how long.
+        /// The time limit.
         after: Duration,
-        /// What may have happened.
+        /// The possible effect.
         effect: Effect,
     },
-    /// The tool may change something, and that it was about to run could not be written down; so it was not run.
+    /// The tool may change state, and its intent could not be written to the call log, so that it was not executed.
     NotRecorded {
-        /// Why.
+        /// The cause.
         cause: Text,
     },
-    /// Every candidate is held back, since its definition is not the one that its owner approved.
+    /// Every candidate is quarantined: its definition differs from the approved one.
     Quarantined {
-        /// Which tool.
+        /// The tool.
         tool: ToolName,
-        /// Where it lives.
+        /// Its source.
         place: Source,
     },
-    /// The tool was not started, so nothing can have happened.
+    /// The tool was not started, so that it had no effect.
     NotStarted {
-        /// Why, and what to do.
+        /// The cause and the next step.
         why: Text,
     },
-    /// The caller went away.
+    /// The caller cancelled or disconnected.
     Cancelled,
     /// A native tool panicked.
     Panicked,
-    /// A fault of the hub's own; logged in full where it happened.
+    /// An internal error of toolhub; logged in full at its origin.
     Internal,
 }
 
-/// A call for a tool that is not there.
+/// A call of an unknown tool.
 #[derive(Debug, Clone, Default)]
 pub struct UnknownTool {
-    /// The name that was asked for.
+    /// The requested name.
     pub tool: String,
-    /// The only server that was asked, where the caller named one.
+    /// The requested server, if the caller named one.
     pub server: Option<ServerId>,
-    /// Names that are near to it.
+    /// Similar names.
     pub near: Vec<String>,
-    /// Where a tool of that name does exist.
+    /// Other sources that have a tool of this name.
     pub elsewhere: Vec<Source>,
-    /// Servers whose tools are not known, because they could not be listed, each with the reason.
+    /// Servers whose tools could not be listed, each with the reason.
     pub unlisted: Vec<(ServerId, Text)>,
 }
 
-/// One thing about the arguments that does not fit.
+/// A mismatch between the arguments and the schema.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ArgumentProblem {
-    /// Which argument, as a path (`data[0].name`); empty for the arguments as a whole.
+    /// The path of the argument (`data[0].name`); empty for the arguments as a whole.
     pub argument: String,
-    /// What was expected of it.
+    /// The expectation of the schema.
     pub expected: Expected,
-    /// What came, as JSON, cut short; `None` where nothing came.
+    /// The actual value as JSON, shortened; `None` if it is missing.
     pub came: Option<String>,
 }
 
-/// What a schema expected.
+/// The expectation of a schema.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Expected {
-    /// A value at all.
+    /// A value is required.
     Present,
-    /// No such argument; perhaps one of these was meant.
+    /// The argument is not declared.
     Absent {
-        /// The argument that was probably meant.
+        /// The declared argument that was probably meant.
         near: Option<String>,
     },
     /// One of these JSON types.
     Type(Vec<String>),
     /// One of these values, as JSON.
     OneOf(Vec<String>),
-    /// Something else, in words of the validator.
+    /// Another rule, as a text of the validator.
     Rule(String),
-    /// So many more problems, which are not told.
+    /// The number of further problems that are not listed.
     More(usize),
 }
 
 impl ToolError {
-    /// A failure that a tool reports of itself.
+    /// An error that the tool itself reports.
     pub fn failed(message: impl Into<Text>) -> Self {
         Self::Failed { message: message.into(), output: None }
     }
 
-    /// A short name for the kind of failure, for programs.
+    /// Machine-readable kind of error.
     pub fn kind(&self) -> &'static str {
         match self {
             Self::UnknownTool(_) => "unknown_tool",
@@ -234,7 +234,7 @@ impl ToolError {
         }
     }
 
-    /// What went wrong, without what to do about it.
+    /// The error without the next step.
     pub fn brief(&self, lang: Lang) -> String {
         match self {
             Self::ConnectionFailed { server, cause, effect: Effect::Unknown, .. } => {
@@ -260,7 +260,7 @@ impl ToolError {
         }
     }
 
-    /// The last lines that a server wrote to its standard error before it failed.
+    /// The last lines of a server's standard error before it failed.
     pub fn last_words(&self) -> &[String] {
         match self {
             Self::ConnectionFailed { stderr, .. } => stderr,
@@ -268,7 +268,7 @@ impl ToolError {
         }
     }
 
-    /// What the failed attempt may have done.
+    /// The possible effect of the failed attempt.
     pub fn effect(&self) -> Effect {
         match self {
             Self::UnknownTool(_)
@@ -284,10 +284,10 @@ impl ToolError {
             Self::ConnectionFailed { effect, .. }
             | Self::TimedOut { effect, .. }
             | Self::HttpStatus { effect, .. } => *effect,
-            // Refusals that are certainly made before a tool runs: unknown method (JSON-RPC 2.0, section 5.1), and the
-            // checks of headers and version of 2026-07-28. Handlers and SDKs also answer with the other codes after the
-            // tool ran: the TypeScript SDK with -32602 if the result does not fit `outputSchema`, handlers with -32700
-            // or -32600 for whatever they could not read, and with -32021 where they miss a capability half-way.
+            // Codes that are certainly sent before a tool runs: unknown method (JSON-RPC 2.0, section 5.1), and the
+            // header and version checks of 2026-07-28. Handlers and SDKs also send the other codes after the tool
+            // ran: the TypeScript SDK sends -32602 if the result does not match `outputSchema`, handlers send -32700
+            // or -32600 for any input they cannot parse, and -32021 if they find a capability missing midway.
             Self::Protocol { code, .. } => match code {
                 -32601 | -32022 | -32020 => Effect::None,
                 _ => Effect::Unknown,
@@ -534,7 +534,7 @@ fn quoted(names: &[impl std::fmt::Display]) -> String {
     names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
 }
 
-/// A duration as people say it.
+/// Formats a duration for messages.
 pub(crate) struct Seconds(pub(crate) Duration);
 
 impl std::fmt::Display for Seconds {

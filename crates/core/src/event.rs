@@ -1,4 +1,4 @@
-//! What happens while a call runs, as one stream: the trace, the log and the statistics are views of it.
+//! Events of a running call, as one stream. The trace, the log and the statistics are derived from it.
 
 use std::time::{Duration, SystemTime};
 
@@ -9,206 +9,205 @@ use crate::source::{ServerId, Source};
 use crate::tool::ToolName;
 use crate::trace::TraceContext;
 
-/// One thing that happened.
+/// One event.
 #[derive(Debug, Clone)]
 pub struct Event {
-    /// When.
+    /// Time of the event.
     pub at: SystemTime,
-    /// During which call, if any.
+    /// The call it belongs to, if any.
     pub call: Option<CallId>,
-    /// What.
+    /// The kind of event, with its data.
     pub kind: EventKind,
 }
 
 impl Event {
-    /// Something that happened just now.
+    /// An event at the current time.
     pub fn now(call: Option<CallId>, kind: EventKind) -> Self {
         Self { at: SystemTime::now(), call, kind }
     }
 }
 
-/// What happened.
+/// The kinds of events.
 #[derive(Debug, Clone)]
 pub enum EventKind {
-    /// A call came in.
+    /// A call was received.
     CallStarted {
-        /// For which tool.
+        /// The requested tool.
         tool: ToolName,
     },
-    /// The router decided.
+    /// Routing has finished.
     Routed {
-        /// Where the candidates live, in order.
+        /// The sources of the candidates, in order.
         candidates: Vec<Source>,
-        /// How they are run.
+        /// The strategy.
         strategy: &'static str,
-        /// Why.
+        /// The reasons.
         reasons: Vec<Text>,
     },
-    /// A server is being connected, because it is needed.
+    /// A connection to a server is being established, on demand.
     Connecting {
-        /// Which.
+        /// The server.
         server: ServerId,
     },
-    /// A server is connected.
+    /// A connection to a server is established.
     Connected {
-        /// Which.
+        /// The server.
         server: ServerId,
-        /// What generation of MCP it speaks.
+        /// The MCP protocol generation.
         era: &'static str,
-        /// What it calls itself.
+        /// The name that the server reports.
         peer: String,
-        /// How long it took.
+        /// Duration of connecting.
         took: Duration,
     },
-    /// A server could not be connected.
+    /// A connection to a server failed.
     ConnectFailed {
-        /// Which.
+        /// The server.
         server: ServerId,
-        /// Why.
+        /// The cause.
         cause: Text,
     },
-    /// A server's tools are known.
+    /// A server's tools have been listed.
     Listed {
-        /// Which.
+        /// The server.
         server: ServerId,
-        /// How many tools it has.
+        /// Number of usable tools.
         tools: usize,
-        /// Tools that could not be used, each with the reason.
+        /// Unusable tools, each with the reason.
         skipped: Vec<Text>,
     },
-    /// A candidate is being tried.
+    /// An attempt to call a candidate has started.
     AttemptStarted {
-        /// Where it lives.
+        /// The source of the candidate.
         source: Source,
     },
-    /// The request leaves for the tool: from here on it may take effect.
+    /// The request is being sent to the tool: from now on it may take effect.
     Sending,
-    /// An attempt ended.
+    /// An attempt has ended.
     AttemptFinished {
-        /// Where the candidate lives.
+        /// The source of the candidate.
         source: Source,
-        /// How long it took.
+        /// Duration of the attempt.
         took: Duration,
-        /// Why it failed, if it did.
+        /// The error, if the attempt failed.
         error: Option<String>,
     },
-    /// An attempt is not needed any more, and was told so.
+    /// An attempt was cancelled because its result is no longer needed.
     AttemptCancelled {
-        /// Where the candidate lives.
+        /// The source of the candidate.
         source: Source,
-        /// How long it ran.
+        /// Running time until cancellation.
         took: Duration,
     },
-    /// Several answers became one.
+    /// Several results were merged.
     Merged {
-        /// Where they came from.
+        /// Their sources.
         sources: Vec<Source>,
-        /// Who agrees, who differs.
+        /// Agreements and conflicts of the sources.
         note: Text,
     },
-    /// A failed attempt is made again after a pause.
+    /// A failed attempt is retried after a pause.
     Retrying {
-        /// Where the candidate lives.
+        /// The source of the candidate.
         source: Source,
-        /// How long the pause is.
+        /// Duration of the pause.
         pause: Duration,
     },
-    /// A tool reports that it is getting on.
+    /// A tool reports progress.
     Progress {
-        /// How far it is.
+        /// Current progress.
         progress: f64,
-        /// Of how much, where known.
+        /// Total, if known.
         total: Option<f64>,
-        /// What it is doing.
+        /// Description of the current work.
         message: Option<String>,
     },
-    /// Whoever made the call is asked something before it can go on; its deadline waits.
+    /// A server sends a request to the caller (elicitation, sampling); the deadline of the call is suspended.
     Questioned {
-        /// What is asked for.
+        /// The MCP method of the request.
         method: String,
     },
-    /// The question is settled.
+    /// The request to the caller is answered.
     Answered,
-    /// A server said or did something worth knowing.
+    /// A message or incident of a server.
     ServerNote {
-        /// Which.
+        /// The server.
         server: ServerId,
-        /// What.
+        /// The text.
         text: Text,
     },
-    /// Whether a `toolhub serve` that runs already connects to a server in place of this process.
+    /// Reports whether a running `toolhub serve` connects to a server instead of this process.
     RunningHub {
-        /// Which server.
+        /// The server.
         server: ServerId,
-        /// That it does, or why not.
+        /// Confirmation, or the reason why not.
         text: Text,
     },
-    /// The call is over.
+    /// The call has ended.
     CallFinished {
         /// Whether it succeeded.
         success: bool,
-        /// How long it took.
+        /// Total duration.
         took: Duration,
     },
-    /// A language model is asked.
+    /// A request to a language model was sent.
     ModelAsked {
-        /// Which.
+        /// The model.
         model: String,
-        /// For what.
+        /// The purpose of the request.
         purpose: Text,
     },
-    /// A language model has answered.
+    /// A language model has replied.
     ModelAnswered {
-        /// How long it took.
+        /// Duration of the request.
         took: Duration,
-        /// Tokens read and written, where that was told.
+        /// Input and output tokens, if reported.
         tokens: Option<(u64, u64)>,
     },
-    /// A language model gave no answer.
+    /// A request to a language model failed.
     ModelFailed {
-        /// Why.
+        /// The cause.
         why: Text,
     },
-    /// A request has a plan.
+    /// A plan for a request is ready.
     Planned {
-        /// What is to be done, step by step.
+        /// Its steps.
         steps: Vec<String>,
-        /// What cannot be done, or is missing.
+        /// Problems: steps that are impossible or lack information.
         problems: Vec<Text>,
     },
-    /// A step of a plan begins.
+    /// A step of a plan has started.
     StepStarted {
-        /// Which.
+        /// The step.
         step: String,
-        /// What it does.
+        /// Its description.
         description: String,
-        /// With which tool.
+        /// Its tool.
         tool: Option<ToolName>,
     },
-    /// A step of a plan is over.
+    /// A step of a plan has ended.
     StepFinished {
-        /// Which.
+        /// The step.
         step: String,
-        /// How long it took.
+        /// Duration of the step.
         took: Duration,
-        /// Why it failed, if it did.
+        /// The error, if the step failed.
         error: Option<Text>,
     },
-    /// The call is part of a trace: it belongs to that span. Where a source is named, the attempt there is that span, and
-    /// its server was told so.
+    /// The trace context of the call. With a source, that of the attempt there, as sent to its server.
     Traced {
-        /// Whose attempt, if one.
+        /// The source of the attempt, if the span is that of an attempt.
         source: Option<Source>,
-        /// The place in the trace.
+        /// The trace context.
         trace: TraceContext,
     },
-    /// Whoever made the call went away before its end.
+    /// The caller disconnected or cancelled before the call ended.
     CallGivenUp,
-    /// A client of the gateway had its request answered.
+    /// A request of a gateway client was answered.
     Served(Box<AccessRecord>),
-    /// A fault of the hub's own, in full.
+    /// An internal error of toolhub, in full.
     Fault {
-        /// What went wrong.
+        /// Details of the error.
         detail: String,
     },
 }

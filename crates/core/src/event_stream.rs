@@ -1,21 +1,21 @@
-//! Server-sent events, read from bytes that may be split anywhere. Where the bytes come from is left to others.
+//! Parser for server-sent events, independent of the transport; input may be split anywhere.
 
 use std::time::Duration;
 
 /// One event.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct SseEvent {
-    /// Its kind; empty for the default, `message`.
+    /// The event type; empty for the default, `message`.
     pub kind: String,
     /// Its data lines, joined.
     pub data: String,
-    /// Its id, where it has one.
+    /// Its id, if it has one.
     pub id: Option<String>,
-    /// How long the server asks to wait before the stream is opened again.
+    /// The reconnection time that the server requests.
     pub retry: Option<Duration>,
 }
 
-/// Cuts bytes into events.
+/// Incremental parser of events.
 #[derive(Debug, Default)]
 pub struct SseParser {
     line: Vec<u8>,
@@ -26,12 +26,12 @@ pub struct SseParser {
 }
 
 impl SseParser {
-    /// How much is held back, waiting for the end of an event.
+    /// Number of buffered bytes of an incomplete event.
     pub fn held(&self) -> usize {
         self.line.len() + self.event.data.len()
     }
 
-    /// Takes more bytes; gives the events that they complete.
+    /// Consumes bytes and returns the events they complete.
     pub fn push(&mut self, bytes: &[u8]) -> Vec<SseEvent> {
         let mut events = Vec::new();
         for &byte in bytes {
@@ -57,7 +57,7 @@ impl SseParser {
         }
         if line.is_empty() {
             let event = std::mem::take(&mut self.event);
-            // An event without data is none, but its id and its wish to wait still count.
+            // An event without data is not dispatched, but its `id` and `retry` still apply.
             if std::mem::take(&mut self.has_data) || event.id.is_some() || event.retry.is_some() {
                 events.push(event);
             }
@@ -75,7 +75,7 @@ impl SseParser {
                 self.event.data.push_str(value);
             }
             "retry" => self.event.retry = value.parse().ok().map(Duration::from_millis).or(self.event.retry),
-            // Comments, and what is not known.
+            // Ignores comments and unknown fields.
             _ => {}
         }
     }

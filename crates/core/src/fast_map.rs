@@ -1,6 +1,6 @@
-//! Maps for what every call looks up. Keys that strangers choose freely, and in any number, belong in another.
+//! Hash maps for lookups in every call. Not for keys that untrusted peers choose freely and in any number.
 
 use std::collections::HashMap;
 
-/// A map whose hash costs little and differs from process to process.
+/// A map with a fast hash, seeded per process.
 pub type FastMap<K, V> = HashMap<K, V, foldhash::fast::RandomState>;

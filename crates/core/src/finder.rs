@@ -1,46 +1,46 @@
-//! Finding tools for a request: what is found and why. How they are ranked is left to whoever implements it.
+//! Tool search: results and their scores. Implementations define the ranking.
 
 use crate::json::RawObject;
 use crate::ports::BoxFuture;
 use crate::tool::Tool;
 
-/// One tool that was found.
+/// A search hit.
 #[derive(Debug, Clone)]
 pub struct Found {
-    /// The tool, with what it is good for.
+    /// The tool, with its capabilities.
     pub tool: Tool,
-    /// How well it fits, to compare with others of one search.
+    /// Relevance, comparable only within one search.
     pub score: f64,
-    /// What the score is made of: what, and how much.
+    /// The components of the score: name and value.
     pub parts: Vec<(&'static str, f64)>,
 }
 
-/// What a search came to.
+/// The result of a search.
 #[derive(Debug, Clone, Default)]
 pub struct Search {
-    /// The best tools, best first, whether they fit or not.
+    /// The best tools, best first, relevant or not.
     pub hits: Vec<Found>,
-    /// Whether any of them is worth showing.
+    /// Whether any of them is relevant.
     pub fits: bool,
-    /// How sure that is, from 0 to 1.
+    /// Confidence in that, from 0 to 1.
     pub confidence: f64,
 }
 
 impl Search {
-    /// The tools to show: none where none fits.
+    /// The tools to show; empty if none is relevant.
     pub fn fitting(&self) -> &[Found] {
         if self.fits { &self.hits } else { &[] }
     }
 }
 
-/// Somebody who knows every tool and finds the right ones.
+/// Searches the tools of the catalog.
 pub trait ToolFinder: Send + Sync {
-    /// The best tools for a request in words.
+    /// The best tools for a request in natural language.
     fn search<'a>(&'a self, request: &'a str, limit: usize) -> BoxFuture<'a, Search>;
 
-    /// Every tool of that name, wherever it lives, as it is shown; the one that would be called first.
+    /// The descriptions of all tools of this name, from all sources; the one that a call would use is first.
     fn describe(&self, name: &str) -> Vec<RawObject>;
 
-    /// Names that are near to one that nobody has.
+    /// Similar names for an unknown name.
     fn near(&self, name: &str) -> Vec<String>;
 }

@@ -1,4 +1,4 @@
-//! Native tools: what a function must say of itself to be a tool. `#[tool]` writes this for you.
+//! Native tools: the trait that makes a function a tool. The `#[tool]` macro implements it.
 
 use serde::Serialize;
 use serde_json::Value;
@@ -9,14 +9,14 @@ use crate::outcome::ToolOutput;
 use crate::ports::{BoxFuture, CallContext};
 use crate::tool::ToolDefinition;
 
-/// Formats that schemars writes for numbers, and that readers of JSON Schema do not know.
+/// Number formats that schemars writes but other JSON Schema implementations do not support.
 const NUMBER_FORMATS: [&str; 12] = [
     "int8", "int16", "int32", "int64", "int128", "uint8", "uint16", "uint32", "uint64", "uint128", "float",
     "double",
 ];
 
-/// A schema in the subset that every framework reads: an argument that may be left out is optional and not `null`, and
-/// numbers have bounds in place of formats.
+/// Reduces a schema to the subset that all frameworks support: optional arguments are not required instead of
+/// nullable, and numbers have bounds instead of formats.
 pub fn portable_schema(mut schema: Value) -> RawJson {
     simplify(&mut schema);
     RawJson::from(schema)
@@ -56,10 +56,10 @@ fn simplify(schema: &mut Value) {
 
 /// A tool that runs inside this process.
 pub trait NativeTool: Send + Sync + 'static {
-    /// What it is. Asked once, when the tool is added.
+    /// The definition. Called once, when the tool is added.
     fn definition(&self) -> ToolDefinition;
 
-    /// Runs it; the arguments were checked against the schema before.
+    /// Runs the tool; the arguments are already validated against the schema.
     fn call<'a>(
         &'a self,
         arguments: RawJson,
@@ -67,9 +67,9 @@ pub trait NativeTool: Send + Sync + 'static {
     ) -> BoxFuture<'a, Result<ToolOutput, ToolError>>;
 }
 
-/// What a native tool may return.
+/// Return types of native tools.
 pub trait IntoOutput {
-    /// The output, or the failure.
+    /// Converts the value to an output or an error.
     fn into_output(self) -> Result<ToolOutput, ToolError>;
 }
 

@@ -1,4 +1,4 @@
-//! JSON that keeps what it was given: raw text inside, typed views outside. Meaning is left to its users.
+//! JSON as raw text with typed views. The text is preserved exactly; its meaning is up to the users of the type.
 
 mod keys;
 mod members;
@@ -20,24 +20,24 @@ pub use self::keys::{KeyProblem, folded, key_problem};
 pub use self::members::RawObject;
 pub use self::shape::{MAX_DEPTH, canonical, pretty, too_deep};
 
-/// One JSON value as its text was given: key order, number spelling and unknown fields survive. Parts of a text that is
-/// there already are not copied out of it.
+/// One JSON value as its original text: key order, number spelling and unknown fields are preserved. Parts of a
+/// larger text share its memory.
 #[derive(Clone)]
 pub struct RawJson(ByteString);
 
 impl RawJson {
-    /// Checks that `text` is one JSON value and keeps it.
+    /// Checks that `text` is one JSON value, and wraps it.
     pub fn parse(text: impl Into<String>) -> Result<Self, serde_json::Error> {
         let text = text.into();
         let value = serde_json::from_str::<&RawValue>(&text)?.get();
-        // White space around it is no part of it.
+        // Surrounding white space is removed.
         if value.len() < text.len() {
             return Ok(Self(ByteString::from(value)));
         }
         Ok(Self(ByteString::from(text)))
     }
 
-    /// The JSON of a value; what cannot be written as JSON becomes `null`.
+    /// Serializes a value; values that cannot be serialized become `null`.
     pub fn of(value: &(impl Serialize + ?Sized)) -> Self {
         serde_json::to_string(value).map_or_else(|_| Self::null(), |text| Self(ByteString::from(text)))
     }
@@ -52,7 +52,7 @@ impl RawJson {
         Self(ByteString::from_static("{}"))
     }
 
-    /// A value that was found in a text, as a part of that text.
+    /// Wraps a value found in `text`; shares its memory.
     pub fn part(text: &ByteString, value: &RawValue) -> Self {
         Self(text.slice_ref(value.get()))
     }
@@ -62,39 +62,39 @@ impl RawJson {
         &self.0
     }
 
-    /// The same in memory of its own: for what is kept when the message is gone that it came in.
+    /// Copies the text into its own allocation, for values that outlive the message that contained them.
     #[must_use]
     pub fn apart(&self) -> Self {
         Self(ByteString::from(self.get()))
     }
 
-    /// The text as bytes that are shared, not copied.
+    /// The text as shared bytes, without a copy.
     pub fn into_bytes(self) -> Bytes {
         self.0.into_bytes()
     }
 
-    /// A typed view.
+    /// Deserializes the value.
     pub fn decode<T: DeserializeOwned>(&self) -> Result<T, serde_json::Error> {
         serde_json::from_str(self.get())
     }
 
-    /// A view as a text, where this is one; copied only where it is spelled with escapes.
+    /// The string, if this is one; copied only if it contains escapes.
     pub fn text(&self) -> Option<Cow<'_, str>> {
         let plain = self.get().strip_prefix('"')?.strip_suffix('"')?;
         if plain.contains('\\') { self.decode().ok().map(Cow::Owned) } else { Some(Cow::Borrowed(plain)) }
     }
 
-    /// A view as a tree; numbers past 64 bits lose digits here, and only here.
+    /// Parses the value into a tree; numbers beyond 64 bits lose precision here, and only here.
     pub fn value(&self) -> Value {
         self.decode().unwrap_or(Value::Null)
     }
 
-    /// The members, where this is an object.
+    /// The members, if this is an object.
     pub fn object(&self) -> Option<RawObject> {
         members(&self.0)
     }
 
-    /// The same object with one member more at its end, unless it has it; what is no object stays as it is.
+    /// Appends a member to the object unless it exists already; other values are returned unchanged.
     #[must_use]
     pub fn with_last(self, key: &str, value: &Self) -> Self {
         let inside = self.get().strip_suffix('}').map(str::trim_end);
@@ -105,9 +105,10 @@ impl RawJson {
         Self(ByteString::from(parts.concat()))
     }
 
-    /// Whether this is an object with a member called `key`; nothing else of it is looked at.
+    /// Whether this is an object with a member called `key`; stops at the first match.
     pub fn has_member(&self, key: &str) -> bool {
-        // Most have it not, and one look at the text spares them being read. A name may be spelled with escapes, too.
+        // Substring search first: most objects lack the member and need no parsing. The name may be spelled with
+        // escapes.
         let text = self.get();
         if !text.contains(key) && !text.contains(escape_within(key)) {
             return false;
@@ -115,8 +116,8 @@ impl RawJson {
         Named(key).found_in(text)
     }
 
-    /// Whether this may be an object whose member `key` is spelled as `value`; `false` is certain, and no more than a
-    /// look at the text is taken for that.
+    /// Whether this may be an object whose member `key` is spelled as `value`. `false` is certain; only a substring
+    /// search.
     pub(crate) fn might_contain(&self, key: &str, value: &str) -> bool {
         let text = self.get();
         let after = |rest: &str| {
@@ -133,18 +134,18 @@ impl RawJson {
         self.get().starts_with('{')
     }
 
-    /// The first object in it whose keys readers may disagree about.
+    /// The first object with ambiguous keys.
     pub fn key_problem(&self) -> Option<KeyProblem> {
         key_problem(self.get())
     }
 
-    /// How deeply objects and arrays are nested, where that is more than [`MAX_DEPTH`].
+    /// The nesting depth of objects and arrays, if it exceeds [`MAX_DEPTH`].
     pub fn too_deep(&self) -> Option<usize> {
         too_deep(self.get())
     }
 }
 
-/// What a text must hold where `key` is spelled with escapes: letters and digits have no short ones.
+/// A substring of every text that spells `key` with escapes: letters and digits have no short escapes.
 fn escape_within(key: &str) -> &'static str {
     if key.bytes().all(|byte| byte.is_ascii_alphanumeric()) { "\\u00" } else { "\\" }
 }

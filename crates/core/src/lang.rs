@@ -1,4 +1,4 @@
-//! The two languages people are spoken to in; who says what is left to the types that implement [`Say`].
+//! The two languages of messages. Types that implement [`Say`] provide the texts.
 
 use std::str::FromStr;
 
@@ -13,7 +13,7 @@ pub enum Lang {
 }
 
 impl Lang {
-    /// The text of this language.
+    /// Selects the text of this language.
     pub fn pick<T>(self, en: T, zh: T) -> T {
         match self {
             Self::En => en,
@@ -21,7 +21,7 @@ impl Lang {
         }
     }
 
-    /// The language that a locale name such as `zh_CN.UTF-8` asks for.
+    /// The language of a locale name such as `zh_CN.UTF-8`.
     pub fn from_locale(locale: &str) -> Self {
         if locale.to_ascii_lowercase().starts_with("zh") { Self::Zh } else { Self::En }
     }
@@ -31,7 +31,7 @@ impl FromStr for Lang {
     type Err = Text;
 
     fn from_str(text: &str) -> Result<Self, Text> {
-        // `zh-CN`, `zh_TW.UTF-8` and `ZH` are what people have at hand.
+        // Accepts common spellings such as `zh-CN`, `zh_TW.UTF-8` and `ZH`.
         let tag = text.to_ascii_lowercase();
         match tag.split(['-', '_', '.']).next() {
             Some("en") => Ok(Self::En),
@@ -44,13 +44,13 @@ impl FromStr for Lang {
     }
 }
 
-/// Something that can be told to a person or a model in either language.
+/// A message for a person or a model, available in both languages.
 pub trait Say {
     /// The text in `lang`.
     fn say(&self, lang: Lang) -> String;
 }
 
-/// A text that carries both languages with it.
+/// A text in both languages.
 #[derive(Debug, Clone, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Text {
     en: String,
@@ -58,7 +58,7 @@ pub struct Text {
 }
 
 impl Text {
-    /// One text, said twice.
+    /// Creates a text from its English and its Chinese version.
     pub fn new(en: impl Into<String>, zh: impl Into<String>) -> Self {
         Self { en: en.into(), zh: zh.into() }
     }
@@ -76,10 +76,10 @@ impl std::fmt::Display for Text {
     }
 }
 
-/// A text may be an error, so that the code that shows it chooses the language.
+/// A text can be used as an error, so that the code that displays it chooses the language.
 impl std::error::Error for Text {}
 
-/// A text that is the same in both languages, such as what another program said.
+/// A text that is equal in both languages, such as the output of another program.
 impl From<String> for Text {
     fn from(text: String) -> Self {
         Self { zh: text.clone(), en: text }

@@ -1,4 +1,4 @@
-//! The vocabulary of toolhub and the ports between its parts: pure data and traits, no I/O and no runtime.
+//! The types shared by all crates of toolhub and the traits (ports) between them. No I/O and no async runtime.
 
 pub mod access_record;
 pub mod approval;

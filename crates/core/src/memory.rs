@@ -1,5 +1,4 @@
-//! What is remembered of calls: how one began, what came of it, and what may be asked about the past. Keeping it is
-//! a store's business.
+//! Records of calls: start, end, and queries about past calls. A store implements the traits.
 
 use std::fmt;
 use std::hash::{BuildHasher as _, RandomState};
@@ -19,26 +18,26 @@ use crate::source::Source;
 use crate::statistics::ToolStatistics;
 use crate::tool::ToolName;
 
-/// Names one remembered call, and is the handle of its full result. Unlike a call's id, which the caller may choose,
+/// Identifies a recorded call, and is the handle of its full result. Unlike a call id, which the caller may choose,
 /// it is unique across machines; it sorts by time.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct RecordId(Arc<str>);
 
-/// Letters that are hard to mistake for one another, sorted as their bytes are.
+/// Crockford's base 32 alphabet: unambiguous characters in ASCII order.
 const LETTERS: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
 
 impl RecordId {
-    /// An id as it was written down.
+    /// Wraps a stored id.
     pub fn new(id: impl Into<Arc<str>>) -> Self {
         Self(id.into())
     }
 
-    /// A new id: the time in milliseconds, a count, and a number that other processes do not share.
+    /// Creates an id from the time in milliseconds, a counter, and a random number per process.
     pub fn fresh() -> Self {
         Self::at(SystemTime::now())
     }
 
-    /// The same, for who has just looked at the clock.
+    /// Creates an id for a known time.
     pub fn at(now: SystemTime) -> Self {
         static COUNT: AtomicU64 = AtomicU64::new(0);
         static PROCESS: LazyLock<u64> = LazyLock::new(|| RandomState::new().hash_one(std::process::id()));
@@ -69,16 +68,16 @@ impl fmt::Display for RecordId {
     }
 }
 
-/// What became of a call.
+/// The status of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Status {
-    /// It has begun, and the hub that runs it lives.
+    /// Started, and the process that runs it is alive.
     Running,
     /// It succeeded.
     Succeeded,
     /// It failed.
     Failed,
-    /// Nobody can tell: it may have taken effect.
+    /// Unknown: it may have taken effect.
     Unknown,
 }
 
@@ -86,7 +85,7 @@ impl Status {
     /// Every status.
     pub const ALL: [Self; 4] = [Self::Running, Self::Succeeded, Self::Failed, Self::Unknown];
 
-    /// Its name, as it is kept and shown.
+    /// Name in storage and output.
     pub fn name(self) -> &'static str {
         match self {
             Self::Running => "running",
@@ -101,11 +100,12 @@ impl Status {
         Self::ALL.into_iter().find(|status| status.name() == name)
     }
 
-    /// The status of a call that ended with `error`; `may_change` says whether it could have changed anything.
+    /// The status of a call that ended with `error`; `may_change` states whether the call may change state.
     pub fn of(error: Option<&ToolError>, may_change: bool) -> Self {
         match error {
             None => Self::Succeeded,
-            // The tool or its server reported the failure. An HTTP status may come from a proxy on the way.
+            // The tool or its server reported the failure. HTTP statuses are not listed, since a proxy may have sent
+            // them.
             Some(ToolError::Failed { .. } | ToolError::Panicked | ToolError::Protocol { .. }) => Self::Failed,
             Some(error) if may_change && error.effect() == Effect::Unknown => Self::Unknown,
             Some(_) => Self::Failed,
@@ -113,13 +113,13 @@ impl Status {
     }
 }
 
-/// Arguments of at most so many bytes are kept whole.
+/// Maximum size of arguments that are stored completely.
 pub const MAX_STORED_ARGUMENT_BYTES: usize = 16 << 10;
-/// Of longer arguments so many bytes are kept.
+/// Stored prefix of longer arguments.
 const STORED_PREFIX_BYTES: usize = 4 << 10;
 
-/// The form in which arguments are kept. A record has a bounded size, whatever a caller sends: of long arguments it has
-/// the beginning, the size and the SHA-256 of the text, as in `{"$truncated": {"bytes": …, "sha256": …, "prefix": …}}`.
+/// The stored form of arguments. The size of a record is bounded: for long arguments it contains a prefix, the size
+/// and the SHA-256 of the text, as in `{"$truncated": {"bytes": …, "sha256": …, "prefix": …}}`.
 pub fn stored_arguments(arguments: &RawJson) -> RawJson {
     let text = arguments.get();
     if text.len() <= MAX_STORED_ARGUMENT_BYTES {
@@ -134,44 +134,44 @@ pub fn stored_arguments(arguments: &RawJson) -> RawJson {
     RawObject::default().with("$truncated", cut.into_raw()).into_raw()
 }
 
-/// A call that is about to run.
+/// The start of a call.
 #[derive(Debug, Clone)]
 pub struct CallStart {
-    /// Names the record.
+    /// The record id.
     pub record: RecordId,
     /// The call's own id.
     pub call: CallId,
-    /// Which tool, or which capability.
+    /// The name of the tool or capability.
     pub tool: ToolName,
     /// The arguments.
     pub arguments: RawJson,
     /// The conversation it belongs to.
     pub conversation: Option<String>,
-    /// What somebody asked for in words, where the call serves such a request.
+    /// The user's request in natural language that the call serves, if any.
     pub request: Option<String>,
-    /// How the candidates are run.
+    /// The strategy.
     pub strategy: String,
-    /// Where the candidates live, first tried first.
+    /// The sources of the candidates, in the order they are tried.
     pub candidates: Vec<Source>,
-    /// Whether it may change anything.
+    /// Whether the call may change state.
     pub may_change: bool,
-    /// When it began.
+    /// The start time.
     pub at: SystemTime,
 }
 
-/// How one try of one candidate ended.
+/// The result of one attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum AttemptStatus {
     /// It succeeded.
     Succeeded,
     /// It failed.
     Failed,
-    /// It was not needed any more.
+    /// It was cancelled because its result was no longer needed.
     Cancelled,
 }
 
 impl AttemptStatus {
-    /// Its name, as it is kept and shown.
+    /// Name in storage and output.
     pub fn name(self) -> &'static str {
         match self {
             Self::Succeeded => "succeeded",
@@ -180,7 +180,7 @@ impl AttemptStatus {
         }
     }
 
-    /// Whether the tool did what it should; a try that was no longer needed says nothing about it.
+    /// Whether the attempt succeeded; `None` for a cancelled attempt, which does not count.
     pub fn success(self) -> Option<bool> {
         match self {
             Self::Succeeded => Some(true),
@@ -205,118 +205,118 @@ impl From<&AttemptEnd> for AttemptStatus {
     }
 }
 
-/// One try of one candidate, as it is remembered.
+/// A recorded attempt.
 #[derive(Debug, Clone)]
 pub struct AttemptNote {
-    /// Where the candidate lives.
+    /// The source of the candidate.
     pub source: Source,
-    /// Its tool; another name than the call's where it was chosen by capability.
+    /// Its tool; differs from the call's name if it was chosen by capability.
     pub tool: ToolName,
-    /// How it ended.
+    /// The result.
     pub status: AttemptStatus,
-    /// How long it took.
+    /// The duration.
     pub took: Duration,
-    /// The kind of failure, and what was said.
+    /// The kind of error, and its message.
     pub error: Option<(String, Text)>,
 }
 
-/// What came of a call.
+/// The end of a call.
 #[derive(Debug, Clone)]
 pub struct CallEnd {
-    /// Names the record.
+    /// The record id.
     pub record: RecordId,
-    /// What became of it.
+    /// The status.
     pub status: Status,
-    /// How long it all took.
+    /// Total duration.
     pub took: Duration,
-    /// The kind of failure, and what was said.
+    /// The kind of error, and its message.
     pub error: Option<(String, Text)>,
-    /// Where the answer came from.
+    /// The sources of the result.
     pub sources: Vec<Source>,
-    /// What was tried.
+    /// The attempts.
     pub attempts: Vec<AttemptNote>,
     /// The full output.
     pub output: Option<RawJson>,
 }
 
-/// Where calls are written down as they happen.
+/// The log to which calls are written as they run.
 pub trait CallLog: Send + Sync {
-    /// Writes that a call is about to run, and waits until that outlives a crash. A call that may change something
-    /// must not run where this fails.
+    /// Writes the start of a call and waits until it is durable. A call that may change state must not run if this
+    /// fails.
     fn begin(&self, start: CallStart) -> BoxFuture<'_, Result<(), StoreError>>;
 
-    /// Writes what came of a call that was begun, and waits until that outlives a crash.
+    /// Writes the end of a started call and waits until it is durable.
     fn finish(&self, end: CallEnd) -> BoxFuture<'_, Result<(), StoreError>>;
 
-    /// Writes a finished call; one that was begun has its end by that. Returns once the call survives the end of the
-    /// process, where the log has a journal for that.
+    /// Writes a finished call, including the end of a started one. If the log has a journal, the record survives the
+    /// end of the process once this returns.
     fn note(&self, start: CallStart, end: CallEnd);
 
-    /// Whether the details of a call that changed nothing and succeeded are stored; if not, it is only counted.
+    /// Whether to store the details of a successful call that changes nothing; if not, it is only counted.
     fn wants_details(&self) -> bool {
         true
     }
 
-    /// Waits while the log is behind by too much; `None` if it is not. Asked before a call runs.
+    /// Waits while the queue of the log is full; `None` if it is not. Called before a call runs.
     fn wait_for_room(&self) -> Option<BoxFuture<'_, ()>> {
         None
     }
 
-    /// Counts what was tried in a call that began at that time and whose details are left out.
+    /// Counts the attempts of a call that started at `at` and is stored without details.
     fn count(&self, attempts: &[AttemptRecord], at: SystemTime);
 }
 
-/// A remembered call.
+/// A recorded call.
 #[derive(Debug, Clone)]
 pub struct CallRecord {
-    /// How it began.
+    /// The start of the call.
     pub start: CallStart,
-    /// What became of it.
+    /// Its status.
     pub status: Status,
-    /// How long it took, where it ended.
+    /// Its duration, if it has ended.
     pub took: Option<Duration>,
-    /// The kind of failure, and what was said.
+    /// The kind of error, and its message.
     pub error: Option<(String, Text)>,
-    /// Where the answer came from.
+    /// The sources of the result.
     pub sources: Vec<Source>,
-    /// What was tried.
+    /// The attempts.
     pub attempts: Vec<AttemptNote>,
 }
 
-/// Which calls are wanted.
+/// A filter for calls.
 #[derive(Debug, Clone, Default)]
 pub struct CallQuery {
-    /// Of that tool.
+    /// Only calls of this tool.
     pub tool: Option<String>,
-    /// Answered, or else tried, at that source.
+    /// Only calls answered, or else attempted, at this source.
     pub source: Option<String>,
-    /// With that status.
+    /// Only calls with this status.
     pub status: Option<Status>,
-    /// Of that conversation.
+    /// Only calls of this conversation.
     pub conversation: Option<String>,
-    /// With exactly these arguments, as canonical JSON.
+    /// Only calls with exactly these arguments, as canonical JSON.
     pub arguments: Option<String>,
-    /// Whose request, arguments or tool contain that text, whatever its case.
+    /// Only calls whose request, arguments or tool contain this text, case-insensitive.
     pub text: Option<String>,
-    /// Begun at or after that moment.
+    /// Only calls started at or after this time.
     pub since: Option<SystemTime>,
-    /// Newer than that record.
+    /// Only calls newer than this record.
     pub after: Option<RecordId>,
-    /// Older than that record.
+    /// Only calls older than this record.
     pub before: Option<RecordId>,
-    /// At most so many, the newest; all where it is `None`.
+    /// Maximum number of calls, the newest ones; `None` for all.
     pub limit: Option<usize>,
 }
 
-/// What may be asked about the past.
+/// Queries about past calls.
 pub trait CallHistory: Send + Sync {
-    /// The calls that fit, newest first.
+    /// The matching calls, newest first.
     fn calls(&self, query: CallQuery) -> BoxFuture<'_, Result<Vec<CallRecord>, StoreError>>;
 
-    /// The full output behind a handle; `None` where there is none of that name.
+    /// The full output of a handle; `None` if there is none.
     fn output<'a>(&'a self, handle: &'a RecordId) -> BoxFuture<'a, Result<Option<RawJson>, StoreError>>;
 
-    /// How every tool has fared.
+    /// The statistics of all tools.
     fn statistics(&self) -> BoxFuture<'_, Result<Vec<ToolStatistics>, StoreError>>;
 }
 

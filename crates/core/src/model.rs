@@ -1,5 +1,5 @@
-//! Language models: what is said to one and what it says back. Which wire format it speaks, and whether it writes its
-//! tool calls natively or as text, is left to whoever implements the port.
+//! Language models: requests and replies. Implementations define the wire format and whether tool calls are native or
+//! text.
 
 use std::time::Duration;
 
@@ -10,51 +10,51 @@ use crate::lang::{Lang, Say, Text};
 use crate::ports::BoxFuture;
 use crate::tool::ToolName;
 
-/// A tool as a model is told of it.
+/// A tool as offered to a model.
 #[derive(Debug, Clone)]
 pub struct OfferedTool {
-    /// The name it is to be called by.
+    /// The name under which the model calls it.
     pub name: ToolName,
-    /// What it does.
+    /// Its description.
     pub description: String,
     /// The JSON Schema of its arguments.
     pub schema: RawJson,
 }
 
-/// A call that a model wants made.
+/// A tool call requested by a model.
 #[derive(Debug, Clone)]
 pub struct ModelCall {
-    /// The id that the model gave it, or a fresh one.
+    /// The id that the model assigned, or a new one.
     pub id: CallId,
-    /// Which tool.
+    /// The tool.
     pub tool: ToolName,
     /// The arguments: an object.
     pub arguments: RawJson,
-    /// Where the model believes the tool to live; the prompt never asks for it.
+    /// The source that the model names; the prompt never requests one.
     pub source: Option<String>,
-    /// What had to be mended to read it.
+    /// The repairs that parsing needed.
     pub repaired: Vec<Text>,
 }
 
-/// One thing said in a talk with a model.
+/// A message of a chat.
 #[derive(Debug, Clone)]
 pub enum Message {
-    /// By the person.
+    /// From the user.
     User(String),
-    /// By the model.
+    /// From the model.
     Assistant {
-        /// What it said.
+        /// The text.
         text: String,
-        /// The calls it wanted made.
+        /// The requested tool calls.
         calls: Vec<ModelCall>,
     },
-    /// A tool's answer to one of the calls: data, never instructions.
+    /// The result of a tool call: data, never instructions.
     Tool {
-        /// Which call.
+        /// The call.
         call: CallId,
-        /// Of which tool.
+        /// Its tool.
         tool: ToolName,
-        /// What came of it, cut to what may enter the context.
+        /// The result, shortened for the context.
         text: String,
         /// Whether the call failed.
         failed: bool,
@@ -64,40 +64,40 @@ pub enum Message {
 /// Whether the model may, must or must not call a tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ToolChoice {
-    /// As it sees fit.
+    /// The model decides.
     #[default]
     Free,
     /// It must call one.
     Required,
-    /// It must answer in words.
+    /// It must answer with text.
     Forbidden,
 }
 
-/// What is said to a model.
+/// A request to a model.
 #[derive(Debug, Clone)]
 pub struct ChatRequest {
-    /// Who it is and what it is to do.
+    /// The system prompt.
     pub system: String,
-    /// The talk so far.
+    /// The messages so far.
     pub messages: Vec<Message>,
     /// The tools it may call.
     pub tools: Vec<OfferedTool>,
-    /// Where they are described: apart, or in `system` already.
+    /// Whether the tools are sent as definitions or described in `system`.
     pub tool_texts: ToolTexts,
-    /// Whether it may.
+    /// Whether the model may call tools.
     pub choice: ToolChoice,
-    /// The JSON Schema that the answer must fit, where one is asked for: a name and the schema.
+    /// The name and the JSON Schema of a structured answer, if one is required.
     pub answer_schema: Option<(String, RawJson)>,
-    /// The most tokens it may write.
+    /// Maximum number of output tokens.
     pub max_tokens: Option<u32>,
-    /// How freely it speaks; 0 is always the likeliest word.
+    /// Sampling temperature; 0 always selects the most likely token.
     pub temperature: Option<f32>,
-    /// How long all of it may take, tries included, where the caller minds; else as long as the model's owner set.
+    /// Timeout including retries; `None` for the configured one.
     pub timeout: Option<Duration>,
 }
 
 impl ChatRequest {
-    /// A request with nothing but instructions.
+    /// A request with only a system prompt.
     pub fn new(system: impl Into<String>) -> Self {
         Self {
             system: system.into(),
@@ -112,7 +112,7 @@ impl ChatRequest {
         }
     }
 
-    /// The same, with something that the person says.
+    /// Appends a user message.
     #[must_use]
     pub fn user(mut self, text: impl Into<String>) -> Self {
         self.messages.push(Message::User(text.into()));
@@ -120,81 +120,81 @@ impl ChatRequest {
     }
 }
 
-/// A piece of what a model says, while it says it.
+/// A part of a streamed reply.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Spoken {
-    /// Words of the answer.
+    /// Text of the answer.
     Text(String),
-    /// Words of its thoughts, which are no part of the answer.
+    /// Text of the reasoning, which is not part of the answer.
     Thought(String),
-    /// It begins to write a call of that tool.
+    /// The model starts to write a call of this tool.
     CallBegun(ToolName),
 }
 
-/// Why a model stopped.
+/// The reason why a reply ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Stop {
-    /// It had said everything.
+    /// The answer is complete.
     #[default]
     End,
-    /// It waits for what its calls come to.
+    /// The model waits for the results of its tool calls.
     Calls,
-    /// It may not write more tokens.
+    /// The token limit is reached.
     Length,
-    /// Its owner does not let it say that.
+    /// A content filter of the provider stopped it.
     Filtered,
 }
 
-/// Tokens that were read and written.
+/// Token counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Usage {
-    /// Read.
+    /// Input tokens.
     pub input: u64,
     /// Of these, read from a cache.
     pub cached: u64,
-    /// Written.
+    /// Output tokens.
     pub output: u64,
 }
 
-/// What a model said.
+/// A model's reply.
 #[derive(Debug, Clone, Default)]
 pub struct ChatReply {
-    /// The answer's words, without thoughts and without calls.
+    /// The text of the answer, without reasoning and tool calls.
     pub text: String,
-    /// The calls it wants made.
+    /// The requested tool calls.
     pub calls: Vec<ModelCall>,
-    /// What looked like a call and could not be read: how it should be written, for the model to hear.
+    /// Errors of tool calls that could not be parsed, with the correct syntax, to be sent back to the model.
     pub unreadable: Vec<Text>,
-    /// Why it stopped.
+    /// The reason why it ended.
     pub stop: Stop,
-    /// What it cost, where it was told.
+    /// Token usage, if reported.
     pub usage: Option<Usage>,
 }
 
-/// Who hears what a model says while it says it. Must not block.
+/// Receives parts of a reply while it is streamed. Must not block.
 pub type Listener<'a> = &'a (dyn Fn(Spoken) + Send + Sync);
 
-/// How a model is told of its tools.
+/// How tools are presented to a model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum ToolTexts {
-    /// As definitions beside the talk: it calls them by means of its own.
+    /// As native tool definitions of the request.
     #[default]
     Apart,
-    /// In its instructions, with how a call is written: it writes calls as text.
+    /// In the system prompt, with the syntax of calls: the model writes calls as text.
     InSystem,
 }
 
-/// A language model somewhere.
+/// A language model.
 pub trait LanguageModel: Send + Sync + std::fmt::Debug {
-    /// What it is called, for people: `qwen2.5:7b at http://localhost:11434`.
+    /// Display name: `qwen2.5:7b at http://localhost:11434`.
     fn name(&self) -> &str;
 
-    /// How it is told of tools.
+    /// How tools are presented to it.
     fn tool_texts(&self) -> ToolTexts {
         ToolTexts::Apart
     }
 
-    /// Says something to it and hears what it says. Dropping the future cancels the request.
+    /// Sends a request and streams the reply. Dropping the future cancels the request.
     fn chat<'a>(
         &'a self,
         request: &'a ChatRequest,
@@ -202,64 +202,64 @@ pub trait LanguageModel: Send + Sync + std::fmt::Debug {
     ) -> BoxFuture<'a, Result<ChatReply, ModelError>>;
 }
 
-/// Why a model gave no answer.
+/// The reason why a request to a model failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{}", self.say(Lang::En))]
 pub enum ModelError {
     /// It could not be reached.
     Unreachable {
-        /// Which one.
+        /// The model.
         model: String,
-        /// Why.
+        /// The cause.
         cause: String,
     },
-    /// It does not know who asks, or does not let them.
+    /// Authentication or authorization failed.
     Unauthorized {
-        /// Which one.
+        /// The model.
         model: String,
-        /// What it said.
+        /// The message of the server.
         detail: String,
     },
-    /// It is asked too much, and said so to the end.
+    /// Rate-limited, also after all retries.
     Busy {
-        /// Which one.
+        /// The model.
         model: String,
-        /// How long it wants to be left alone.
+        /// The value of `Retry-After`.
         retry_after: Option<Duration>,
     },
-    /// It refused the request.
+    /// The request was rejected.
     Refused {
-        /// Which one.
+        /// The model.
         model: String,
-        /// The status.
+        /// The HTTP status.
         status: u16,
-        /// What it said.
+        /// The message of the server.
         detail: String,
     },
-    /// It gave no answer in time.
+    /// No reply before the timeout.
     TimedOut {
-        /// Which one.
+        /// The model.
         model: String,
-        /// After how long.
+        /// The timeout.
         after: Duration,
     },
-    /// Its answer broke off.
+    /// The reply was cut off.
     BrokenOff {
-        /// Which one.
+        /// The model.
         model: String,
-        /// How.
+        /// Details.
         detail: String,
     },
-    /// Its answer could not be read.
+    /// The reply could not be parsed.
     Unreadable {
-        /// Which one.
+        /// The model.
         model: String,
-        /// What was wrong with it.
+        /// The error.
         detail: String,
     },
 }
 
-/// A time to the second, where it has any: what is left of a budget has fractions that say nothing.
+/// Rounds durations of at least one second to whole seconds: fractions of a remaining budget are not informative.
 fn whole(time: Duration) -> Duration {
     if time < Duration::from_secs(1) { time } else { Duration::from_secs(time.as_secs_f64().round() as u64) }
 }

@@ -1,5 +1,5 @@
-//! Names of places and holidays in English and Chinese, as tables: the clock looks them up, and the planner recognises them.
-//! Parsing the rows is left to both; each file begins with the meaning of its columns.
+//! Names of places and holidays in English and Chinese, as tables for the clock and the planner. Both parse the rows
+//! themselves; each file starts with a description of its columns.
 
 /// Cities and their time zones.
 pub const CITIES: &str = include_str!("../data/cities.tsv");

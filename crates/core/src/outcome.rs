@@ -1,4 +1,4 @@
-//! What a call came to: the tool's output as it was given, or a failure, and where it came from.
+//! The outcome of a call: the tool's unchanged output or an error, with its sources.
 
 use std::sync::OnceLock;
 use std::time::Duration;
@@ -11,16 +11,16 @@ use crate::memory::RecordId;
 use crate::source::Source;
 use crate::tool::ToolName;
 
-/// What a tool gave back, as it gave it: an object with `content` blocks and perhaps `structuredContent`.
+/// The raw output of a tool: an object with `content` blocks and optionally `structuredContent`.
 #[derive(Debug, Clone)]
 pub struct ToolOutput {
     raw: RawJson,
-    /// Read when first asked for: who only hands an output on need not.
+    /// Parsed on first use; forwarding an output needs no parsing.
     members: OnceLock<RawObject>,
 }
 
 impl ToolOutput {
-    /// An output as its source gave it; `None` where it is not an object.
+    /// Wraps a raw output; `None` if it is not an object.
     pub fn from_raw(raw: RawJson) -> Option<Self> {
         raw.is_object().then(|| Self { raw, members: OnceLock::new() })
     }
@@ -29,13 +29,13 @@ impl ToolOutput {
         self.members.get_or_init(|| self.raw.object().unwrap_or_default())
     }
 
-    /// One text.
+    /// An output with one text block.
     pub fn text(text: impl Into<String>) -> Self {
         let members = RawObject::default().with("content", RawJson::of(&[text_block(text.into())]));
         Self { raw: RawJson::of(&members), members: members.into() }
     }
 
-    /// A structured value, with its JSON as text for readers that want one.
+    /// An output with a structured value, and its JSON as text.
     pub fn json(value: impl Into<RawJson>) -> Self {
         let value = value.into();
         let mut members =
@@ -46,12 +46,12 @@ impl ToolOutput {
         Self { raw: RawJson::of(&members), members: members.into() }
     }
 
-    /// The output as it was given.
+    /// The raw output.
     pub fn raw(&self) -> &RawJson {
         &self.raw
     }
 
-    /// The same, for who needs nothing else of it.
+    /// Converts to the raw output.
     pub fn into_raw(self) -> RawJson {
         self.raw
     }
@@ -61,18 +61,18 @@ impl ToolOutput {
         self.members().get("content").and_then(|content| content.decode().ok()).unwrap_or_default()
     }
 
-    /// The structured content, where there is some.
+    /// The structured content, if there is any.
     pub fn structured(&self) -> Option<&RawJson> {
         self.members().get("structuredContent").filter(|value| value.get() != "null")
     }
 
-    /// Whether the tool says that it failed.
+    /// Whether the tool reports an error (`isError`).
     pub fn is_error(&self) -> bool {
         self.raw.might_contain("isError", "true")
             && self.members().get("isError").is_some_and(|flag| flag.get() == "true")
     }
 
-    /// The texts of the text blocks, and whether there was nothing but text.
+    /// The texts of the text blocks, and whether all blocks are text.
     pub fn texts(&self) -> (Vec<String>, bool) {
         let blocks = self.blocks();
         let texts: Vec<String> = blocks.iter().filter_map(text_of).collect();
@@ -80,8 +80,7 @@ impl ToolOutput {
         (texts, only)
     }
 
-    /// The output as one value: its text where it is nothing but text, else its structured content, else its
-    /// blocks.
+    /// The output as one value: its text if all blocks are text, else its structured content, else its blocks.
     pub fn result(&self) -> RawJson {
         match self.texts() {
             (texts, true) if !texts.is_empty() => RawJson::from(texts.join("\n")),
@@ -101,32 +100,32 @@ fn text_of(block: &RawJson) -> Option<String> {
     is_text.then(|| block.get("text")?.decode().ok()).flatten()
 }
 
-/// How one try of one candidate ended.
+/// The result of one attempt.
 #[derive(Debug, Clone)]
 pub enum AttemptEnd {
     /// It succeeded.
     Succeeded,
     /// It failed.
     Failed(ToolError),
-    /// It was not needed any more, and was told so.
+    /// It was cancelled because its result was no longer needed.
     Cancelled,
 }
 
-/// One try of one candidate.
+/// One attempt to call a candidate.
 #[derive(Debug, Clone)]
 pub struct AttemptRecord {
-    /// Where the candidate lives.
+    /// The source of the candidate.
     pub source: Source,
-    /// Its tool; another name than the call's where it was chosen by capability.
+    /// Its tool; differs from the call's name if it was chosen by capability.
     pub tool: ToolName,
-    /// How long it took.
+    /// The duration.
     pub took: Duration,
-    /// How it ended.
+    /// The result.
     pub end: AttemptEnd,
 }
 
 impl AttemptRecord {
-    /// Why it failed, if it did.
+    /// The error, if it failed.
     pub fn error(&self) -> Option<&ToolError> {
         match &self.end {
             AttemptEnd::Failed(error) => Some(error),
@@ -135,55 +134,55 @@ impl AttemptRecord {
     }
 }
 
-/// What is held of an answer's truth.
+/// The result of plausibility checks.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Verification {
-    /// Whether nothing speaks against it.
+    /// Whether no issue was found.
     pub verified: bool,
-    /// How sure that is, from 0 to 1.
+    /// Confidence from 0 to 1.
     pub confidence: f64,
-    /// What speaks against it.
+    /// The issues.
     pub issues: Vec<Text>,
 }
 
-/// How an answer was made of several.
+/// How a result was merged from several.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Synthesis {
-    /// In words: who agrees, who differs.
+    /// Agreements and conflicts of the sources.
     pub note: Text,
-    /// Whether the sources contradict one another.
+    /// Whether the sources contradict each other.
     pub conflict: bool,
 }
 
-/// What a call came to.
+/// The outcome of a call.
 #[derive(Debug, Clone)]
 pub struct Outcome {
-    /// Which call.
+    /// The call.
     pub call_id: CallId,
-    /// Which tool.
+    /// The tool.
     pub tool: ToolName,
-    /// The output, or why there is none.
+    /// The output or the error.
     pub result: Result<ToolOutput, ToolError>,
-    /// Where the output came from.
+    /// The sources of the output.
     pub sources: Vec<Source>,
-    /// How it was made, where it was made of several.
+    /// How the output was merged, if it has several sources.
     pub synthesis: Option<Synthesis>,
-    /// What was tried.
+    /// The attempts.
     pub attempts: Vec<AttemptRecord>,
-    /// How long it all took.
+    /// Total duration.
     pub took: Duration,
-    /// Where the full result is kept.
+    /// The handle of the full result.
     pub handle: Option<RecordId>,
-    /// Whether the output is less than the full result.
+    /// Whether the output is shorter than the full result.
     pub truncated: bool,
-    /// What is held of its truth, where that was looked into.
+    /// The result of plausibility checks, if they ran.
     pub verification: Option<Verification>,
-    /// What was mended, in the call's text and in its arguments.
+    /// Corrections of the call's text and of its arguments.
     pub repaired: Vec<Text>,
 }
 
 impl Outcome {
-    /// The outcome of a call that never got as far as a tool.
+    /// The outcome of a call that failed before any attempt.
     pub fn refused(call_id: CallId, tool: ToolName, error: ToolError) -> Self {
         Self {
             call_id,
@@ -205,12 +204,12 @@ impl Outcome {
         self.result.is_ok()
     }
 
-    /// Where the output came from, first where it came from several.
+    /// The first source of the output.
     pub fn source(&self) -> Option<&Source> {
         self.sources.first()
     }
 
-    /// The outcome as programs see it (`success`, `result`, `error`, `_meta`), messages in `lang`.
+    /// The outcome as JSON (`success`, `result`, `error`, `_meta`), with messages in `lang`.
     pub fn to_json(&self, lang: Lang) -> RawObject {
         let mut meta = self.meta(lang);
         let mut shown = RawObject::default().with("success", self.success());

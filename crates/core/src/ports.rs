@@ -1,4 +1,4 @@
-//! The ports between the parts: what the engine needs of a source, a store and a listener.
+//! The traits between the crates: the engine's interfaces to sources, stores and event sinks.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -18,11 +18,11 @@ use crate::outcome::{Outcome, ToolOutput, Verification};
 use crate::source::{ServerId, Source};
 use crate::tool::{Tool, ToolName};
 
-/// A future behind a pointer, as object-safe traits need it.
+/// A boxed future, for object-safe traits.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
-/// Puts a future behind a pointer. There is room for it before there is the future: one that was made before would be copied
-/// there, and with it all the room that it has for later.
+/// Boxes a future. The allocation is made first and the future constructed in place, which avoids copying a large
+/// future from the stack.
 #[inline]
 pub fn boxed<'a, T, F>(make: impl FnOnce() -> F) -> BoxFuture<'a, T>
 where
@@ -33,23 +33,23 @@ where
     Box::into_pin(made)
 }
 
-/// Somebody who listens to what happens. Must not block.
+/// Receives events. Must not block.
 pub trait EventSink: Send + Sync {
-    /// Hears of one event.
+    /// Receives one event.
     fn emit(&self, event: Event);
 
-    /// Whether nobody hears anything, so that events need not even be made.
+    /// Whether events are ignored, so that callers need not create them.
     fn is_disabled(&self) -> bool {
         false
     }
 
-    /// Hears that the request of a call now leaves for its tool: an event that every call has.
+    /// Receives the event that the request of a call is being sent, which occurs in every call.
     fn sending(&self, call: &CallId) {
         self.emit(Event::now(Some(call.clone()), EventKind::Sending));
     }
 }
 
-/// A listener that hears nothing.
+/// A sink that ignores all events.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct NullSink;
 
@@ -61,16 +61,16 @@ impl EventSink for NullSink {
     }
 }
 
-/// What a host knows of the call that it serves. Dropping the call's future cancels the call.
+/// The context of a running call for its host. Dropping the call's future cancels the call.
 #[derive(Clone)]
 pub struct CallContext {
-    /// Which call.
+    /// The call.
     pub call: CallId,
     /// The conversation it belongs to.
     pub conversation: Option<Arc<str>>,
-    /// Who made it, where they can be reached.
+    /// The caller, if it can receive messages.
     pub caller: Option<CallerLink>,
-    /// Who listens.
+    /// The event sink.
     pub events: Arc<dyn EventSink>,
 }
 
@@ -81,13 +81,13 @@ impl std::fmt::Debug for CallContext {
 }
 
 impl CallContext {
-    /// Says that the request now leaves for the tool. A host must: from here on the call may take effect, and its
-    /// deadline runs.
+    /// Reports that the request is being sent. Every host must call this: from here on the call may take effect, and
+    /// its deadline runs.
     pub fn sending(&self) {
         self.events.sending(&self.call);
     }
 
-    /// Tells the listeners of something that belongs to this call.
+    /// Emits an event of this call.
     pub fn emit(&self, kind: EventKind) {
         self.events.emit(Event::now(Some(self.call.clone()), kind));
     }
@@ -95,10 +95,10 @@ impl CallContext {
 
 /// The code that calls the tools of one source.
 pub trait ToolHost: Send + Sync {
-    /// Which source.
+    /// The source.
     fn source(&self) -> Source;
 
-    /// Runs one tool. Dropping the future cancels the call, and tells whoever runs it.
+    /// Runs one tool. Dropping the future cancels the call, and notifies the server.
     fn call<'a>(
         &'a self,
         tool: &'a Tool,
@@ -107,63 +107,63 @@ pub trait ToolHost: Send + Sync {
     ) -> BoxFuture<'a, Result<ToolOutput, ToolError>>;
 }
 
-/// Somebody who runs calls from start to end: routed, tried, checked and written down.
+/// Runs calls from start to end: routing, attempts, checks and recording.
 pub trait ToolCaller: Send + Sync {
     /// Runs one call. Dropping the future cancels it.
     fn call(&self, call: ToolCall) -> BoxFuture<'_, Outcome>;
 
-    /// What is held of an answer's truth; `None` where there is no answer.
+    /// Checks the plausibility of a result; `None` if there is none.
     fn verify<'a>(&'a self, call: &'a ToolCall, outcome: &'a Outcome) -> BoxFuture<'a, Option<Verification>>;
 }
 
-/// Answers that are to be put together.
+/// Results to merge.
 #[derive(Debug, Clone)]
 pub struct MergeRequest {
-    /// What was called.
+    /// The called tool.
     pub tool: ToolName,
-    /// What somebody asked for in words, where that is known.
+    /// The user's request in natural language, if known.
     pub request: Option<String>,
-    /// The answers, each with its source.
+    /// The results, each with its source.
     pub texts: Vec<(Source, String)>,
 }
 
-/// Somebody who can put answers into one text: a language model.
+/// Merges several results into one text: a language model.
 pub trait Synthesizer: Send + Sync {
-    /// One text that says what all of them say.
+    /// One text that combines all results.
     fn merge(&self, request: MergeRequest) -> BoxFuture<'_, Result<String, ToolError>>;
 }
 
-/// A server's tools as they were last listed.
+/// The last known tool list of a server.
 #[derive(Debug, Clone)]
 pub struct CachedList {
-    /// Hash of the configuration it was listed under; another configuration makes the list void.
+    /// Hash of the configuration under which it was listed; a different configuration invalidates the list.
     pub fingerprint: String,
-    /// What generation of MCP the server spoke.
+    /// The MCP protocol generation of the server.
     pub era: String,
-    /// What it calls itself.
+    /// The name that the server reports.
     pub peer: String,
-    /// When it was listed; never, where only a failure is known.
+    /// When it was listed; `None` if only a failure is known.
     pub listed_at: Option<SystemTime>,
-    /// How long the server said the list keeps, where it said so.
+    /// The time to live that the server specified, if any.
     pub ttl: Option<Duration>,
-    /// The definitions, as they were given.
+    /// The raw definitions.
     pub tools: Vec<RawJson>,
-    /// Tools that could not be used, each with the reason.
+    /// Unusable tools, each with the reason.
     pub skipped: Vec<Text>,
-    /// Why the server last failed, and when, if it has not served since.
+    /// Time and reason of the last failure, if the server has not worked since.
     pub failure: Option<(SystemTime, Text)>,
-    /// How often in a row it could not be connected or broke off; 0 where it answered, if only with an error.
+    /// Number of consecutive failed or aborted connections; 0 if the server responded, even with an error.
     pub failures: u32,
-    /// When a call last did not wait until it was listed.
+    /// When a call last gave up waiting for the list.
     pub late_at: Option<SystemTime>,
-    /// How long a call that needed the server waited for it; `None` if no such call gave up waiting. A call that could do
-    /// without the server tells nothing about it.
+    /// How long a call that needed the server waited for it; `None` if no such call gave up. Calls that do not need
+    /// the server are not counted.
     pub late_after: Option<Duration>,
 }
 
 impl CachedList {
-    /// What is wrong with the server, as far as is known: why it failed; or, where nothing else is known of it, that it was
-    /// not listed in the time that a call had.
+    /// The known problem of the server: its failure, or, if nothing else is known, that it was not listed in the time
+    /// that a call had.
     pub fn trouble(&self) -> Option<Text> {
         let failure = self.failure.as_ref().map(|(_, why)| why.clone());
         let late = |after: Duration| {
@@ -177,20 +177,20 @@ impl CachedList {
     }
 }
 
-/// A list of what a server offers beside tools, such as prompts, as it was last received.
+/// The last received list of a server's other offers, such as prompts.
 #[derive(Debug, Clone)]
 pub struct CachedOffers {
     /// Hash of the server's configuration.
     pub fingerprint: String,
-    /// The member of the answer that holds the list, such as `prompts`.
+    /// The member of the response that contains the list, such as `prompts`.
     pub kind: String,
     /// When it was received.
     pub listed_at: SystemTime,
-    /// The items, as they were given.
+    /// The raw items.
     pub items: Vec<RawJson>,
 }
 
-/// A store that could not be read or written.
+/// The error of a store that could not be read or written.
 #[derive(Debug, thiserror::Error)]
 #[error("{}", self.say(Lang::En))]
 pub struct StoreError(pub Text);
@@ -202,19 +202,19 @@ impl Say for StoreError {
     }
 }
 
-/// Where tool lists are kept between runs.
+/// Persistent storage of tool lists.
 pub trait ToolListStore: Send + Sync {
-    /// Every list there is.
+    /// All lists.
     fn load(&self) -> BoxFuture<'_, Result<Vec<(ServerId, CachedList)>, StoreError>>;
 
-    /// Keeps one server's list in place of the one before.
+    /// Stores a server's list; replaces the previous one.
     fn save<'a>(
         &'a self,
         server: &'a ServerId,
         list: &'a CachedList,
     ) -> BoxFuture<'a, Result<(), StoreError>>;
 
-    /// Every list of prompts and resources.
+    /// All lists of prompts and resources.
     fn load_offers(&self) -> BoxFuture<'_, Result<Vec<(ServerId, CachedOffers)>, StoreError>>;
 
     /// Replaces one server's list of one kind.
@@ -224,7 +224,7 @@ pub trait ToolListStore: Send + Sync {
         offers: &'a CachedOffers,
     ) -> BoxFuture<'a, Result<(), StoreError>>;
 
-    /// Forgets all lists that a server had under one configuration.
+    /// Deletes all lists of a server under one configuration.
     fn forget<'a>(
         &'a self,
         server: &'a ServerId,
@@ -232,7 +232,7 @@ pub trait ToolListStore: Send + Sync {
     ) -> BoxFuture<'a, Result<(), StoreError>>;
 }
 
-/// One definition that a server gave for a tool.
+/// One version of a tool's definition.
 #[derive(Debug, Clone)]
 pub struct ToolVersion {
     /// The definition's hash.
@@ -245,9 +245,9 @@ pub struct ToolVersion {
     pub last_seen: SystemTime,
 }
 
-/// The history of tools.
+/// The version history of tools.
 pub trait ToolVersions: Send + Sync {
-    /// Every definition that is known of a tool, newest first.
+    /// All known definitions of a tool, newest first.
     fn history<'a>(
         &'a self,
         server: &'a ServerId,
@@ -255,13 +255,13 @@ pub trait ToolVersions: Send + Sync {
     ) -> BoxFuture<'a, Result<Vec<ToolVersion>, StoreError>>;
 }
 
-/// All that a hub keeps.
+/// The complete storage of a hub.
 pub trait HubStore: ToolListStore + ToolVersions + CallLog + CallHistory + Conversations + Approvals {
-    /// Waits until everything that was handed over is written; for the end of a program.
+    /// Waits until all pending data is written; called at the end of a program.
     fn flush(&self) -> BoxFuture<'_, Result<(), StoreError>>;
 
-    /// How many noted calls have no details since the store was opened, because there were too many at once or they
-    /// could not be written. A hub tells its owner when this grows.
+    /// Number of calls since the store was opened whose details were dropped, because the queue was full or writing
+    /// failed. A hub warns its user when it grows.
     fn lost_details(&self) -> u64 {
         0
     }

@@ -1,23 +1,22 @@
-//! Where messages arrive: one basin for each thread, which those that come in one piece come through. What came is taken
-//! out as a part of it: it is not copied, whoever waits holds no memory for what may come, and what is written into was used
-//! a moment ago.
+//! A read buffer per thread. A read appends to the buffer, and the received bytes are split off without a copy. Idle
+//! connections hold no buffer memory, and reads go to memory that is still in the CPU cache.
 
 use std::cell::RefCell;
 
 use bytes::BytesMut;
 
-/// The room that there is at least for what comes; and what is made where there is less. It has room for several short
-/// messages, which then lie side by side: whoever keeps one keeps all of it.
+/// Minimum free capacity for a read, and the capacity reserved if there is less. A buffer holds several short
+/// messages; keeping one of them keeps the whole allocation.
 const LEAST: usize = 2 << 10;
 const ROOM: usize = 8 << 10;
 
 thread_local! {
-    /// Empty, but for its room.
+    /// Always empty between reads; only its capacity is reused.
     static READ_BUFFER: RefCell<BytesMut> = RefCell::new(BytesMut::new());
 }
 
-/// Lets bytes in: `read` puts what there is behind the end of what it is given. What it says is given back, with what
-/// came. Nothing else may be let in meanwhile.
+/// Calls `read` with the buffer of this thread; `read` appends the received bytes. Returns its result and the bytes.
+/// Must not be called recursively.
 pub fn with_read_buffer<R>(read: impl FnOnce(&mut BytesMut) -> R) -> (R, BytesMut) {
     READ_BUFFER.with_borrow_mut(|basin| {
         if basin.capacity() < LEAST {

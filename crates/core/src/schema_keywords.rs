@@ -1,10 +1,10 @@
-//! The keywords of JSON Schema and the values they may have. Servers write schemas by hand, so a keyword may have a value
-//! of a wrong type (`"minimum": "0"`, `"required": true`), which readers reject in different ways. Such a keyword is
-//! removed: the schema then accepts more than before, and the server checks its arguments itself.
+//! The keywords of JSON Schema and their valid values. Servers write schemas by hand, so that a keyword may have a
+//! value of a wrong type (`"minimum": "0"`, `"required": true`), which parsers reject in different ways. Such a
+//! keyword is removed: the schema then accepts more, and the server checks its arguments itself.
 
 use serde_json::{Map, Value};
 
-/// The types that a schema can name.
+/// The types of JSON Schema.
 const TYPES: [&str; 7] = ["object", "array", "string", "number", "integer", "boolean", "null"];
 /// Keywords whose members are schemas.
 const MAPS: [&str; 5] = ["properties", "patternProperties", "$defs", "definitions", "dependentSchemas"];
@@ -25,7 +25,7 @@ const ONE: [&str; 11] = [
 /// Keywords that are lists of schemas.
 const MANY: [&str; 5] = ["allOf", "anyOf", "oneOf", "prefixItems", "items"];
 
-/// The schemas directly in a schema, each with its pointer. Values that are data (`default`, `enum`) are not schemas.
+/// The direct subschemas of a schema, each with its JSON pointer. Data values (`default`, `enum`) are not schemas.
 pub fn subschemas(schema: &Value) -> Vec<(String, &Value)> {
     let mut found = Vec::new();
     let Value::Object(members) = schema else { return found };
@@ -50,7 +50,8 @@ fn escaped(name: &str) -> String {
     name.replace('~', "~0").replace('/', "~1")
 }
 
-/// Calls `edit` with every schema in a schema, the outer ones first. The tree is no deeper than [`crate::json::MAX_DEPTH`].
+/// Calls `edit` for every schema in a schema, the outer ones first. The tree is no deeper than
+/// [`crate::json::MAX_DEPTH`].
 pub fn edit_schemas(schema: &mut Value, edit: &mut impl FnMut(&mut Map<String, Value>)) {
     let Value::Object(members) = schema else { return };
     edit(members);
@@ -68,7 +69,7 @@ pub fn edit_schemas(schema: &mut Value, edit: &mut impl FnMut(&mut Map<String, V
     }
 }
 
-/// Removes every keyword with a value that it cannot have, at any depth. Returns whether there was one.
+/// Removes every keyword with an invalid value, at any depth. Returns whether there was one.
 pub fn remove_ill_formed(schema: &mut Value) -> bool {
     // In draft 4 `exclusiveMinimum` and `exclusiveMaximum` are booleans.
     let draft_4 =
@@ -88,7 +89,7 @@ pub fn remove_ill_formed(schema: &mut Value) -> bool {
     changed
 }
 
-/// Whether a keyword may have that value; every value is well-formed for an unknown keyword.
+/// Whether a keyword may have this value; unknown keywords accept every value.
 fn is_well_formed(key: &str, value: &Value) -> bool {
     let is_schema = |value: &Value| value.is_object() || value.is_boolean();
     let are_names = |value: &Value| value.as_array().is_some_and(|names| names.iter().all(Value::is_string));
@@ -117,7 +118,7 @@ fn is_well_formed(key: &str, value: &Value) -> bool {
     }
 }
 
-/// A whole number of at least zero, also as `2.0`.
+/// A non-negative integer, also in the form `2.0`.
 fn is_count(value: &Value) -> bool {
     value.as_f64().is_some_and(|number| number >= 0.0 && number.fract() == 0.0)
 }

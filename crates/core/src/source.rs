@@ -1,4 +1,4 @@
-//! Where a tool comes from; what it takes to reach a source is left to its host.
+//! The source of a tool. Its host implements the access to it.
 
 use std::fmt;
 use std::sync::Arc;
@@ -8,10 +8,10 @@ use std::sync::Arc;
 pub struct ServerId(Arc<str>);
 
 impl ServerId {
-    /// Names that mean something else in a call's `source`, and so cannot be a server's id.
+    /// Names with another meaning in a call's `source`, which a server's id must not use.
     pub const RESERVED: [&'static str; 4] = ["native", "skill", "appflowy", "mcp"];
 
-    /// An id as it is written in the configuration.
+    /// An id from the configuration.
     pub fn new(id: impl Into<Arc<str>>) -> Self {
         Self(id.into())
     }
@@ -28,19 +28,19 @@ impl fmt::Display for ServerId {
     }
 }
 
-/// Where a tool comes from.
+/// The source of a tool.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Source {
-    /// Built into the hub, or added to it by the program that embeds it.
+    /// Built in, or added by the embedding program.
     Native,
     /// An Agent Skill.
     Skill,
-    /// One MCP server.
+    /// An MCP server.
     Server(ServerId),
 }
 
 impl Source {
-    /// The source of that name, as [`Source`] is written.
+    /// Parses the name of a source, the inverse of its `Display`.
     pub fn named(name: &str) -> Self {
         match name {
             "native" => Self::Native,
@@ -49,7 +49,7 @@ impl Source {
         }
     }
 
-    /// Which of the three kinds this is.
+    /// The kind of this source.
     pub fn kind(&self) -> SourceKind {
         match self {
             Self::Native => SourceKind::Native,
@@ -69,7 +69,7 @@ impl fmt::Display for Source {
     }
 }
 
-/// A kind of source: what the routing order speaks of.
+/// A kind of source, as used in the routing order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Deserialize, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum SourceKind {

@@ -1,5 +1,4 @@
-//! How a tool has fared: successes and failures by day, and how long it takes. What follows from that is the
-//! engine's to say.
+//! Usage statistics of tools: successes and failures by day, and latency. The engine derives scores from them.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -12,14 +11,14 @@ use crate::tool::ToolName;
 pub struct Day(pub i64);
 
 impl Day {
-    /// The day of a moment.
+    /// The day of a time.
     pub fn of(time: SystemTime) -> Self {
         let seconds = time.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
         Self(i64::try_from(seconds / 86_400).unwrap_or(i64::MAX))
     }
 }
 
-/// How often a tool succeeded and failed.
+/// Numbers of successes and failures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Tally {
     /// Successes.
@@ -29,12 +28,12 @@ pub struct Tally {
 }
 
 impl Tally {
-    /// All of them.
+    /// The sum.
     pub fn total(self) -> u64 {
         self.successes + self.failures
     }
 
-    /// Counts one more.
+    /// Counts one result.
     pub fn count(&mut self, success: bool) {
         if success {
             self.successes += 1;
@@ -44,41 +43,41 @@ impl Tally {
     }
 }
 
-/// How long successes took, in steps that grow by half an octave: percentiles are right to about a fifth.
+/// Latency histogram of successes with buckets of half an octave: percentiles are accurate to about 20 %.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Latency(BTreeMap<u8, u64>);
 
 impl Latency {
-    /// The step that a duration falls in.
+    /// The bucket of a duration.
     pub fn step(took: Duration) -> u8 {
         let micros = u64::try_from(took.as_micros()).unwrap_or(u64::MAX).max(1);
         let octave = micros.ilog2();
-        // Past the middle of the octave: from √2 times its beginning, squared to stay in whole numbers.
+        // The upper half of the octave starts at √2 times its lower bound; squared to use integers.
         let half = u128::from(micros) * u128::from(micros) >= (1_u128 << (2 * octave + 1));
         u8::try_from(2 * octave + u32::from(half)).unwrap_or(u8::MAX)
     }
 
-    /// The duration in the middle of a step.
+    /// The middle of a bucket.
     fn middle(step: u8) -> Duration {
         Duration::from_secs_f64(2_f64.powf(f64::from(step) / 2.0 + 0.25) / 1e6)
     }
 
-    /// Counts one more.
+    /// Counts one duration.
     pub fn count(&mut self, took: Duration) {
         self.add(Self::step(took), 1);
     }
 
-    /// Adds to one step.
+    /// Adds to one bucket.
     pub fn add(&mut self, step: u8, count: u64) {
         *self.0.entry(step).or_default() += count;
     }
 
-    /// The steps that have a count, each with it.
+    /// The non-empty buckets with their counts.
     pub fn steps(&self) -> impl Iterator<Item = (u8, u64)> + '_ {
         self.0.iter().map(|(step, count)| (*step, *count))
     }
 
-    /// The time that `share` (0 to 1) of the successes stayed within; `None` without successes.
+    /// The duration that `share` (0 to 1) of the successes did not exceed; `None` without successes.
     pub fn percentile(&self, share: f64) -> Option<Duration> {
         let total: u64 = self.0.values().sum();
         let wanted = (share * total as f64).ceil().max(1.0);
@@ -93,25 +92,25 @@ impl Latency {
     }
 }
 
-/// How one tool at one source has fared.
+/// The statistics of one tool at one source.
 #[derive(Debug, Clone)]
 pub struct ToolStatistics {
-    /// Where it lives.
+    /// The source.
     pub source: Source,
-    /// Which.
+    /// The tool.
     pub tool: ToolName,
-    /// By day.
+    /// Results by day.
     pub days: BTreeMap<Day, Tally>,
-    /// How long its successes took.
+    /// Latency of successes.
     pub latency: Latency,
-    /// When it last succeeded.
+    /// Time of the last success.
     pub last_success: Option<SystemTime>,
-    /// When it last failed.
+    /// Time of the last failure.
     pub last_failure: Option<SystemTime>,
 }
 
 impl ToolStatistics {
-    /// A tool that was never used.
+    /// Statistics of an unused tool.
     pub fn new(source: Source, tool: ToolName) -> Self {
         let (days, latency) = (BTreeMap::new(), Latency::default());
         Self { source, tool, days, latency, last_success: None, last_failure: None }
@@ -127,7 +126,7 @@ impl ToolStatistics {
         }
     }
 
-    /// Over all days.
+    /// The sum over all days.
     pub fn tally(&self) -> Tally {
         self.days.values().fold(Tally::default(), |sum, day| Tally {
             successes: sum.successes + day.successes,
@@ -135,7 +134,7 @@ impl ToolStatistics {
         })
     }
 
-    /// When it was last used.
+    /// Time of the last use.
     pub fn last_used(&self) -> Option<SystemTime> {
         self.last_success.max(self.last_failure)
     }

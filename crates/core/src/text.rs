@@ -1,17 +1,17 @@
-//! Cutting texts in either language: at the end of a sentence where one fits, never inside a character, counted in
+//! Cuts texts in both languages: at a sentence end if possible, never inside a grapheme cluster; lengths are in
 //! characters.
 
 use unicode_segmentation::UnicodeSegmentation as _;
 
-/// What may stand between the end of a sentence and the next one.
+/// Closing marks that may follow the end of a sentence.
 const CLOSING: [&str; 10] = ["\"", "'", ")", "]", "”", "’", "）", "」", "』", "》"];
 
 /// Marks a text that was cut inside a sentence.
 pub const ELLIPSIS: char = '…';
 
-/// A text, cut to at most `limit` characters; `None` where it fits as it is.
+/// Cuts a text to at most `limit` characters; `None` if it is short enough.
 pub fn cut(text: &str, limit: usize) -> Option<String> {
-    // Bytes are never fewer than characters.
+    // The byte length is an upper bound of the number of characters.
     if text.len() <= limit || text.char_indices().nth(limit).is_none() {
         return None;
     }
@@ -22,7 +22,7 @@ pub fn cut(text: &str, limit: usize) -> Option<String> {
     if let Some(end) = last_sentence_end(fitting) {
         return Some(fitting[..end].trim_end().to_owned());
     }
-    // No sentence fits: at a space where that does not cost much, with a mark that something is missing.
+    // No sentence fits: cut at a space in the second half, or else anywhere, and append an ellipsis.
     let room = prefix(text, limit - 1);
     let space = room.char_indices().rev().find(|(_, letter)| letter.is_whitespace()).map(|(at, _)| at);
     let end = space.filter(|at| *at >= room.len() / 2).unwrap_or(room.len());
@@ -31,8 +31,8 @@ pub fn cut(text: &str, limit: usize) -> Option<String> {
     Some(shown)
 }
 
-/// A text in pages of at most `size` characters each, which together are the text. A page ends at a sentence or a
-/// line where one ends in its second half.
+/// Splits a text into pages of at most `size` characters, without loss. A page ends at a sentence or line end if
+/// there is one in its second half.
 pub fn pages(text: &str, size: usize) -> Vec<&str> {
     let size = size.max(1);
     let mut pages = Vec::new();
@@ -40,7 +40,7 @@ pub fn pages(text: &str, size: usize) -> Vec<&str> {
     while !rest.is_empty() {
         let mut page = prefix(rest, size);
         if page.is_empty() {
-            // One user-perceived character that is longer than a page: its code points are all there is to go by.
+            // A single grapheme cluster longer than a page is split between its code points.
             page = &rest[..rest.char_indices().nth(size).map_or(rest.len(), |(at, _)| at)];
         }
         if page.len() < rest.len()
@@ -54,7 +54,7 @@ pub fn pages(text: &str, size: usize) -> Vec<&str> {
     pages
 }
 
-/// The longest beginning of at most `limit` characters that splits no user-perceived character.
+/// The longest prefix of at most `limit` characters that splits no grapheme cluster.
 fn prefix(text: &str, limit: usize) -> &str {
     let (mut end, mut count) = (0, 0);
     for (at, cluster) in text.grapheme_indices(true) {
@@ -67,19 +67,19 @@ fn prefix(text: &str, limit: usize) -> &str {
     &text[..end]
 }
 
-/// Where the last whole sentence of `text` ends, closing marks included.
+/// The end of the last complete sentence of `text`, including closing marks.
 fn last_sentence_end(text: &str) -> Option<usize> {
     let ends = text.grapheme_indices(true).rev().filter(|(at, cluster)| ends_sentence(text, *at, cluster));
     ends.map(|(at, cluster)| after_closing(text, at + cluster.len()))
         .find(|end| !text[..*end].trim().is_empty())
 }
 
-/// A cluster of several code points, such as a mark with an accent on it, ends nothing.
+/// A cluster of several code points, such as a mark with an accent, does not end a sentence.
 fn ends_sentence(text: &str, at: usize, cluster: &str) -> bool {
     let end = at + cluster.len();
     match cluster {
         "。" | "！" | "？" | "；" | "\n" | "\r\n" => true,
-        // Not the point of `3.14`, `a.txt` or `e.g`; and not the last thing in sight, which may be one.
+        // Not the point of `3.14`, `a.txt` or `e.g`. At the end of `text`, it is undecided and does not count.
         "." | "!" | "?" => {
             let after = text[after_closing(text, end)..].chars().next();
             after.is_some_and(|next| next.is_whitespace() || is_cjk(next)) && !abbreviation(&text[..at])
@@ -89,7 +89,7 @@ fn ends_sentence(text: &str, at: usize, cluster: &str) -> bool {
     }
 }
 
-/// Whether a full stop after `before` most likely belongs to an abbreviation or a list's number.
+/// Whether a full stop after `before` probably belongs to an abbreviation or a list number.
 fn abbreviation(before: &str) -> bool {
     let word =
         before.rsplit(|letter: char| letter.is_whitespace() || letter == '(').next().unwrap_or_default();
@@ -154,7 +154,7 @@ mod tests {
                 Some(shown) => {
                     prop_assert!(text.chars().count() > limit);
                     prop_assert!(shown.chars().count() <= limit);
-                    // What is kept is the whole, or the whole without our mark, where the text has that mark itself.
+                    // The kept part is a prefix; the text itself may contain our ellipsis.
                     let clusters: Vec<usize> =
                         text.grapheme_indices(true).map(|(at, _)| at).chain([text.len()]).collect();
                     let beginning = |kept: &str| text.starts_with(kept) && clusters.contains(&kept.len());
@@ -163,7 +163,7 @@ mod tests {
                         beginning(&shown) || unmarked.is_some_and(beginning),
                         "{shown:?} splits a character of {text:?}"
                     );
-                    // Where a sentence ends inside, the cut ends at one.
+                    // If a sentence ends within the limit, the cut is at a sentence end.
                     if let Some(end) = last_sentence_end(prefix(&text, limit)) {
                         prop_assert_eq!(shown, text[..end].trim_end());
                     }

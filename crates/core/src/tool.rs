@@ -1,4 +1,4 @@
-//! Tools as they are defined: the definition as it was given, and the views the hub needs of it.
+//! Tool definitions: the raw text, and the values that the hub reads from it.
 
 use std::fmt;
 use std::sync::{Arc, OnceLock};
@@ -9,7 +9,7 @@ use sha2::{Digest, Sha256};
 use crate::json::{self, KeyProblem, RawJson, RawObject};
 use crate::source::Source;
 
-/// A schema larger than this costs its tool.
+/// Maximum size of an input schema; a tool with a larger one is rejected.
 pub const MAX_SCHEMA_BYTES: usize = 1 << 20;
 
 /// The name a tool is called by.
@@ -17,7 +17,7 @@ pub const MAX_SCHEMA_BYTES: usize = 1 << 20;
 pub struct ToolName(Arc<str>);
 
 impl ToolName {
-    /// A name as its source gives it.
+    /// A name as its source provides it.
     pub fn new(name: impl Into<Arc<str>>) -> Self {
         Self(name.into())
     }
@@ -27,7 +27,7 @@ impl ToolName {
         &self.0
     }
 
-    /// The same text, shared.
+    /// The text as a shared pointer.
     pub fn shared(&self) -> Arc<str> {
         Arc::clone(&self.0)
     }
@@ -51,31 +51,31 @@ impl std::borrow::Borrow<str> for ToolName {
     }
 }
 
-/// What a tool says of its own effects. Absent is not false: it is unknown.
+/// Annotations about a tool's effects. Absent means unknown, not false.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, serde::Serialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct Hints {
-    /// Changes nothing.
+    /// Does not change state.
     #[serde(rename = "readOnlyHint", alias = "read_only", skip_serializing_if = "Option::is_none")]
     pub read_only: Option<bool>,
-    /// May destroy something.
+    /// May destroy data.
     #[serde(rename = "destructiveHint", alias = "destructive", skip_serializing_if = "Option::is_none")]
     pub destructive: Option<bool>,
-    /// A second call with the same arguments changes nothing more.
+    /// A second call with the same arguments has no further effect.
     #[serde(rename = "idempotentHint", alias = "idempotent", skip_serializing_if = "Option::is_none")]
     pub idempotent: Option<bool>,
-    /// Talks to the world outside.
+    /// Interacts with external systems.
     #[serde(rename = "openWorldHint", alias = "open_world", skip_serializing_if = "Option::is_none")]
     pub open_world: Option<bool>,
 }
 
 impl Hints {
-    /// Whether a call may be made twice, or beside another, without harm.
+    /// Whether a call may be repeated or run concurrently without harm.
     pub fn may_repeat(&self) -> bool {
         self.read_only == Some(true) || self.idempotent == Some(true)
     }
 
-    /// These hints where they say something, `other`'s where they do not.
+    /// These hints, with missing values taken from `other`.
     #[must_use]
     pub fn or(self, other: Self) -> Self {
         Self {
@@ -87,7 +87,7 @@ impl Hints {
     }
 }
 
-/// Why a definition cannot be used.
+/// Why a definition is rejected.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DefinitionError {
     /// It is not an object.
@@ -105,37 +105,37 @@ pub enum DefinitionError {
     /// It is nested too deeply.
     #[error("the definition is nested {0} deep, more than {max}", max = json::MAX_DEPTH)]
     TooDeep(usize),
-    /// Readers may disagree about what it says.
+    /// It is ambiguous: parsers differ in how they read it.
     #[error("the definition is ambiguous: {0}")]
     Keys(KeyProblem),
 }
 
-/// A tool's definition: the text as its source gave it, and what the hub reads from it.
+/// A tool's definition: the raw text, and the values that the hub reads from it.
 #[derive(Debug, Clone)]
 pub struct ToolDefinition {
     raw: RawJson,
     name: ToolName,
-    /// What its source calls it, where the catalog uses another name.
+    /// The name at its source, if the catalog uses another one.
     wire_name: Option<ToolName>,
     title: Option<String>,
     description: Option<String>,
     input_schema: RawJson,
     marks_headers: bool,
     hints: Hints,
-    /// Computed when first asked for: most tools of a large catalog never are.
+    /// Computed on first use; most tools of a large catalog never need it.
     digest: OnceLock<Arc<str>>,
 }
 
-/// How much of the digest is enough to tell versions apart, where nobody tries to deceive.
+/// Length of the digest prefix that distinguishes versions, absent an attack.
 const VERSION_DIGITS: usize = 16;
 
 impl ToolDefinition {
-    /// Reads a definition. Only a name and, where there is one, an object as schema are demanded.
+    /// Parses a definition. Requires only a name and, if there is a schema, that it is an object.
     pub fn parse(raw: RawJson) -> Result<Self, DefinitionError> {
         if let Some(depth) = raw.too_deep() {
             return Err(DefinitionError::TooDeep(depth));
         }
-        // What is checked and approved here must be what every client reads.
+        // The definition that is checked and approved here must be the one that every client reads.
         if let Some(problem) = raw.key_problem() {
             return Err(DefinitionError::Keys(problem));
         }
@@ -172,12 +172,13 @@ impl ToolDefinition {
         })
     }
 
-    /// Whether its schema may want parameters to stand in headers too (`x-mcp-header`). Every call asks, and schemas are long.
+    /// Whether its schema may map parameters to headers (`x-mcp-header`). Cached, because every call needs it and
+    /// schemas are long.
     pub fn marks_headers(&self) -> bool {
         self.marks_headers
     }
 
-    /// The definition as it was given.
+    /// The raw definition.
     pub fn raw(&self) -> &RawJson {
         &self.raw
     }
@@ -187,12 +188,12 @@ impl ToolDefinition {
         &self.name
     }
 
-    /// The name by which its source knows it: what is sent to a server.
+    /// The name at its source, as sent to a server.
     pub fn wire_name(&self) -> &ToolName {
         self.wire_name.as_ref().unwrap_or(&self.name)
     }
 
-    /// The same definition under another name in the catalog. The digest stays that of the definition as it was given.
+    /// Renames the definition in the catalog. The digest remains that of the original definition.
     #[must_use]
     pub fn renamed(&self, name: &str) -> Self {
         self.digest();
@@ -201,12 +202,12 @@ impl ToolDefinition {
         Self { raw, name: ToolName::new(name), wire_name, ..self.clone() }
     }
 
-    /// The title, where there is one.
+    /// The title, if there is one.
     pub fn title(&self) -> Option<&str> {
         self.title.as_deref()
     }
 
-    /// The description; empty where there is none.
+    /// The description; empty if there is none.
     pub fn description(&self) -> &str {
         self.description.as_deref().unwrap_or_default()
     }
@@ -216,18 +217,18 @@ impl ToolDefinition {
         &self.input_schema
     }
 
-    /// What the definition itself says of the tool's effects.
+    /// The effect hints of the definition itself.
     pub fn hints(&self) -> Hints {
         self.hints
     }
 
-    /// A short hash that changes when the definition's meaning does; for people and for history.
+    /// A short hash that changes with the meaning of the definition; for display and history.
     pub fn version(&self) -> &str {
         self.digest().get(..VERSION_DIGITS).unwrap_or_default()
     }
 
-    /// The whole SHA-256 of the canonical definition, in hexadecimal: what an approval is held to, since a short hash
-    /// can be made to fit.
+    /// The SHA-256 of the canonical definition, in hexadecimal. Approvals use it, because collisions of the short
+    /// hash can be constructed.
     pub fn digest(&self) -> &str {
         self.digest.get_or_init(|| digest_of(&self.raw))
     }
@@ -249,22 +250,22 @@ fn kind_of(json: &str) -> &'static str {
     }
 }
 
-/// How a tool's definition stands to the one that its owner approved.
+/// The relation of a tool's definition to the approved one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Trust {
-    /// Nobody approved it.
+    /// It was never approved.
     #[default]
     Unseen,
-    /// It is what was approved.
+    /// It equals the approved definition.
     Approved,
-    /// It is not what was approved; it may be used, with a warning.
+    /// It differs from the approved definition; it may be used, with a warning.
     Changed,
-    /// It is not what was approved, and may not be used.
+    /// It differs from the approved definition, and must not be used.
     Quarantined,
 }
 
 impl Trust {
-    /// Its name, for programs.
+    /// Machine-readable name.
     pub fn name(self) -> &'static str {
         match self {
             Self::Unseen => "unseen",
@@ -275,23 +276,23 @@ impl Trust {
     }
 }
 
-/// A tool in the catalog: a definition and where it comes from.
+/// A tool in the catalog: a definition and its source.
 #[derive(Debug, Clone)]
 pub struct Tool {
-    /// Where it comes from.
+    /// The source.
     pub source: Source,
-    /// What it is.
+    /// The definition.
     pub definition: Arc<ToolDefinition>,
-    /// What the owner says of its effects; wins over the definition's own hints.
+    /// Configured effect hints; they override those of the definition.
     pub owner_hints: Hints,
-    /// What its owner says it is good for; empty where that is to be told from its name and texts.
+    /// Configured capabilities; if empty, they are derived from name and description.
     pub tags: Vec<String>,
-    /// How it stands to what its owner approved.
+    /// The relation to the approved definition.
     pub trust: Trust,
 }
 
 impl Tool {
-    /// A tool as its source defines it.
+    /// A tool without configured properties.
     pub fn new(source: Source, definition: ToolDefinition) -> Self {
         let (owner_hints, tags, trust) = (Hints::default(), Vec::new(), Trust::default());
         Self { source, definition: Arc::new(definition), owner_hints, tags, trust }
@@ -302,13 +303,13 @@ impl Tool {
         self.definition.name()
     }
 
-    /// What is known of its effects.
+    /// The effect hints: configured ones, or else those of the definition.
     pub fn hints(&self) -> Hints {
         self.owner_hints.or(self.definition.hints())
     }
 
-    /// The tool as people and programs are shown it, with the tags it has: the definition's members as they were given, then the
-    /// hub's own. A member of ours whose name the definition uses itself is called `toolhub/NAME`.
+    /// The description for users and clients, with its tags: the raw members of the definition, then those of the
+    /// hub. A member of the hub whose name the definition uses is called `toolhub/NAME`.
     pub fn describe(&self, tags: &[String]) -> RawObject {
         let mut shown = self.definition.raw().object().unwrap_or_default();
         let own = [
@@ -359,7 +360,7 @@ mod tests {
         check(r#"{"name":"t","inputSchema":true}"#, "`inputSchema` is a boolean, where an object is needed");
         let deep = format!(r#"{{"name":"t","inputSchema":{}1{}}}"#, r#"{"a":"#.repeat(200), "}".repeat(200));
         check(&deep, "the definition is nested 201 deep, more than 128");
-        // A reader of the first member and a reader of the last would see two different tools.
+        // Parsers that use the first and the last duplicate would see two different tools.
         let ambiguous = |key: &str| format!("the definition is ambiguous: duplicate key {key}");
         check(r#"{"name":"safe","name":"rm"}"#, &ambiguous("\"name\""));
         check(r#"{"name":"t","\u006eame":"rm"}"#, &ambiguous("\"name\""));

@@ -1,13 +1,12 @@
-//! Where a request stands in a trace that several programs make together (W3C Trace Context): whose part it is, and
-//! under which number its own part is known.
+//! Trace context of a request in a distributed trace (W3C Trace Context).
 
 use std::fmt;
 use std::sync::Arc;
 
-/// The most that programs on the way may add (W3C Trace Context, `tracestate`).
+/// Maximum length of `tracestate` (W3C Trace Context).
 const LONGEST_STATE: usize = 512;
 
-/// A place in a trace.
+/// A trace context.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TraceContext {
     trace: u128,
@@ -17,17 +16,17 @@ pub struct TraceContext {
 }
 
 impl TraceContext {
-    /// The place of that span in that trace; numbers that are zero mean none.
+    /// A context with these ids; `None` if one of them is zero.
     pub fn new(trace: u128, span: u64, sampled: bool) -> Option<Self> {
         (trace != 0 && span != 0).then_some(Self { trace, span, sampled, state: None })
     }
 
-    /// Reads a `traceparent`, and the `tracestate` beside it.
+    /// Parses `traceparent` and `tracestate`.
     pub fn parse(parent: &str, state: Option<&str>) -> Option<Self> {
         let (version, rest) = parent.trim().split_once('-')?;
         let (trace, rest) = rest.split_once('-')?;
         let (span, flags) = rest.split_once('-')?;
-        // What a later version adds stands behind the flags.
+        // Later versions may append fields after the flags.
         let (flags, more) = flags.split_once('-').map_or((flags, false), |(flags, _)| (flags, true));
         let version = number(version, 2)?;
         if version == 0xff || (version == 0 && more) {
@@ -49,35 +48,35 @@ impl TraceContext {
         Self { span: if span == 0 { 1 } else { span }, ..self.clone() }
     }
 
-    /// The trace's number.
+    /// The trace id.
     pub fn trace(&self) -> u128 {
         self.trace
     }
 
-    /// The span's number.
+    /// The span id.
     pub fn span(&self) -> u64 {
         self.span
     }
 
-    /// Whether it is recorded.
+    /// Whether the trace is sampled.
     pub fn is_sampled(&self) -> bool {
         self.sampled
     }
 
-    /// What programs on the way have added, as it is handed on.
+    /// The `tracestate`, which is forwarded unchanged.
     pub fn state(&self) -> Option<&str> {
         self.state.as_deref()
     }
 }
 
-/// As `traceparent` has it.
+/// Formats the context as `traceparent`.
 impl fmt::Display for TraceContext {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "00-{:032x}-{:016x}-{:02x}", self.trace, self.span, u8::from(self.sampled))
     }
 }
 
-/// A number in exactly so many lower-case hexadecimal digits.
+/// Parses exactly `digits` lowercase hexadecimal digits.
 fn number(text: &str, digits: usize) -> Option<u128> {
     let fits = text.len() == digits && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
     fits.then(|| u128::from_str_radix(text, 16).ok()).flatten()
@@ -97,7 +96,7 @@ mod tests {
         let plain = format!("00-{trace}-{span}-01");
         check(&plain, Some(&plain));
         check(&format!("00-{trace}-{span}-00"), Some(&format!("00-{trace}-{span}-00")));
-        // Other flags mean nothing to us, and a later version may add fields.
+        // Other flags are ignored, and a later version may add fields.
         check(&format!("00-{trace}-{span}-03"), Some(&plain));
         check(&format!("cc-{trace}-{span}-01-more"), Some(&plain));
         check(&format!("00-{trace}-{span}-01-more"), None);

@@ -1,26 +1,26 @@
-//! What each worker has of its own. A worker is a thread that serves some of the connections to this hub alone; whatever all
-//! calls write to is taken away from the other workers each time, unless each has its own.
+//! State per worker. A worker is a thread that serves its own share of the connections. State that every call writes
+//! is kept per worker to avoid contention and cache line transfers between CPUs.
 
 use std::cell::Cell;
 
-/// The most workers that there may be.
+/// Maximum number of workers.
 pub const MOST: usize = 8;
 
 thread_local! {
     static NUMBER: Cell<usize> = const { Cell::new(0) };
 }
 
-/// Makes this thread a worker; the first one's number is 1.
+/// Registers this thread as a worker; numbers start at 1.
 pub fn begin(number: usize) {
     NUMBER.set(number.min(MOST));
 }
 
-/// The number of the worker that this thread is; 0 where it is none.
+/// The worker number of this thread; 0 if it is not a worker.
 pub fn number() -> usize {
     NUMBER.get()
 }
 
-/// One of something for each worker, and one for all other threads. No two of them lie in the same line of memory.
+/// One value per worker, and one for all other threads. Each value has its own cache line.
 #[derive(Debug, Default)]
 pub struct PerWorker<T>([Apart<T>; MOST + 1]);
 
@@ -29,22 +29,22 @@ pub struct PerWorker<T>([Apart<T>; MOST + 1]);
 struct Apart<T>(T);
 
 impl<T> PerWorker<T> {
-    /// Makes them.
+    /// Creates the values.
     pub fn with(mut make: impl FnMut() -> T) -> Self {
         Self(std::array::from_fn(|_| Apart(make())))
     }
 
-    /// The one of the worker that this thread is.
+    /// The value of this thread's worker.
     pub fn here(&self) -> &T {
         self.at(number())
     }
 
-    /// The one of the worker with that number.
+    /// The value of the worker with this number.
     pub fn at(&self, number: usize) -> &T {
         &self.0[number.min(MOST)].0
     }
 
-    /// All of them.
+    /// All values.
     pub fn all(&self) -> impl Iterator<Item = &T> {
         self.0.iter().map(|one| &one.0)
     }

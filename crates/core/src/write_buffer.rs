@@ -1,24 +1,24 @@
-//! What goes out, put together in room that the thread used a moment ago for the same.
+//! A write buffer per thread, whose memory is reused for the next message.
 
 use std::cell::Cell;
 use std::mem::take;
 use std::ops::{Deref, DerefMut};
 
-/// The most room that is kept for the next.
+/// Maximum capacity that is kept for reuse.
 const KEPT: usize = 20 << 10;
 
 thread_local! {
-    /// Empty, but for its room; without any while somebody has it.
+    /// Empty between uses; without capacity while a `WriteBuffer` has taken it.
     static ROOM: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
 }
 
-/// What goes out next; at first nothing. Whoever waits for something while it has this takes the room from whoever comes
-/// next.
+/// An empty buffer for outgoing bytes. While it is held, other users on this thread must allocate, so that it should
+/// not be held across an `await`.
 #[derive(Debug)]
 pub struct WriteBuffer(Vec<u8>);
 
 impl WriteBuffer {
-    /// Begins to put something together.
+    /// Takes the buffer of this thread.
     pub fn begin() -> Self {
         Self(ROOM.take())
     }
@@ -43,7 +43,7 @@ impl Drop for WriteBuffer {
         let mut room = take(&mut self.0);
         room.clear();
         room.shrink_to(KEPT);
-        // A thread that ends has no next.
+        // Fails only while the thread is ending.
         let _ = ROOM.try_with(|kept| kept.set(room));
     }
 }

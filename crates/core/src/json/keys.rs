@@ -1,4 +1,5 @@
-//! Object keys that readers of JSON disagree about: the same key twice in one object, and keys that are not Unicode.
+//! Detects keys that JSON parsers interpret differently: duplicate keys of an object, and keys that are not valid
+//! Unicode.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -8,16 +9,16 @@ use super::RawJson;
 
 /// Objects with at most this many keys are compared pair by pair; larger ones with a hash set.
 const MAX_PAIRWISE: usize = 8;
-/// How much of a key an error shows, in characters.
+/// Maximum characters of a key in an error.
 const MAX_SHOWN: usize = 80;
 
-/// Why the keys of a JSON text are ambiguous. RFC 8259 leaves it open which of two equal keys counts, so a check that
-/// reads one of them says nothing about a peer that reads the other.
+/// Why the keys of a JSON text are ambiguous. RFC 8259 leaves open which of two equal keys counts, so that a check of
+/// one of them does not protect a peer that reads the other.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum KeyProblem {
-    /// An object has this key more than once, after unescaping; cut where it is long.
+    /// An object has this key more than once, after unescaping; shortened if long.
     Duplicate(String),
-    /// A key is no Unicode text: it has an unpaired surrogate.
+    /// A key is not valid Unicode: it contains an unpaired surrogate.
     NotUnicode,
 }
 
@@ -30,8 +31,8 @@ impl fmt::Display for KeyProblem {
     }
 }
 
-/// The first ambiguous object of a JSON text, at any depth. One pass without recursion; the time is linear in the length
-/// of the text, whatever the keys are. Of a text that is not JSON the answer means nothing.
+/// Finds the first ambiguous object of a JSON text, at any depth. One pass without recursion, linear in the length of
+/// the text for any keys. The result is unspecified if the text is not JSON.
 pub fn key_problem(text: &str) -> Option<KeyProblem> {
     let mut walk = Walk::default();
     let bytes = text.as_bytes();
@@ -74,7 +75,7 @@ pub fn key_problem(text: &str) -> Option<KeyProblem> {
     None
 }
 
-/// The key with its quotes at that place, unescaped.
+/// The unescaped key at this position, whose range includes the quotes.
 fn key(text: &str, place: std::ops::Range<usize>, escaped: bool) -> Option<Cow<'_, str>> {
     let quoted = text.get(place)?;
     if escaped {
@@ -87,7 +88,7 @@ fn key(text: &str, place: std::ops::Range<usize>, escaped: bool) -> Option<Cow<'
 struct Walk<'a> {
     /// The keys of all open objects, the innermost last.
     keys: Vec<Cow<'a, str>>,
-    /// For each open bracket where the keys of its object begin; `None` for an array.
+    /// For each open bracket, the index of its object's first key; `None` for an array.
     open: Vec<Option<usize>>,
     /// Whether the next string is a key.
     expects_key: bool,
@@ -108,7 +109,7 @@ impl Walk<'_> {
     }
 }
 
-/// A key that is in the list twice.
+/// The first duplicate key in the list.
 fn repeated(keys: &[Cow<'_, str>]) -> Option<KeyProblem> {
     let found = if keys.len() <= MAX_PAIRWISE {
         keys.iter().enumerate().find(|(place, key)| keys.iter().take(*place).any(|other| other == *key))
@@ -119,8 +120,8 @@ fn repeated(keys: &[Cow<'_, str>]) -> Option<KeyProblem> {
     found.map(|(_, key)| KeyProblem::Duplicate(key.chars().take(MAX_SHOWN).collect()))
 }
 
-/// A key in the form in which readers that ignore case compare keys. Go's `encoding/json` matches keys by simple case
-/// folding, which also equates `ſ` with `s` and the Kelvin sign with `k`.
+/// Folds a key as case-insensitive parsers do. Go's `encoding/json` matches keys by simple case folding, which also
+/// equates `ſ` with `s` and the Kelvin sign with `k`.
 pub fn folded(key: &str) -> String {
     key.chars().flat_map(char::to_uppercase).flat_map(char::to_lowercase).collect()
 }
@@ -160,7 +161,7 @@ mod tests {
         let began = std::time::Instant::now();
         check(&text, None);
         check(&format!(r#"{{{},"k0":2}}"#, keys.join(",")), Some(r#"duplicate key "k0""#));
-        // Pair by pair that would be thirty billion comparisons.
+        // A pairwise comparison would need thirty billion steps.
         assert!(began.elapsed() < std::time::Duration::from_secs(20), "{:?}", began.elapsed());
     }
 
@@ -174,7 +175,7 @@ mod tests {
         assert_ne!(folded("folder"), folded("folders"));
     }
 
-    /// Whether serde_json sees a key twice: an independent reader.
+    /// Whether serde_json finds a duplicate key: an independent parser.
     struct Twice(bool);
 
     impl<'de> Deserialize<'de> for Twice {
@@ -217,7 +218,7 @@ mod tests {
         }
     }
 
-    /// JSON texts whose objects often have a key twice, spelled with and without escapes.
+    /// JSON texts whose objects often have duplicate keys, spelled with and without escapes.
     fn any_text() -> impl Strategy<Value = String> {
         let key = prop::sample::select(vec![
             r#""p""#,

@@ -1,4 +1,4 @@
-//! The members of an object: each name and value as it was given, and found without a copy.
+//! The members of an object: raw names and values in order, without copies.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -12,7 +12,7 @@ use serde_json::value::RawValue;
 
 use super::RawJson;
 
-/// The members of an object in their order, each value as it was given.
+/// The members of an object in order, with raw values.
 #[derive(Debug, Clone, Default)]
 pub struct RawObject(Vec<(ByteString, RawJson)>);
 
@@ -27,8 +27,7 @@ impl RawObject {
         self.get(key).is_some()
     }
 
-    /// Replaces the member called `key`, or adds it at the end. Exactly one of that name is left: where a peer sent
-    /// several, what is set is what every reader finds.
+    /// Replaces the member called `key`, or appends it. Removes duplicates, so that every parser reads the new value.
     pub fn set(&mut self, key: impl Into<Key>, value: impl Into<RawJson>) {
         let Key(key) = key.into();
         let value = value.into();
@@ -46,17 +45,17 @@ impl RawObject {
         }
     }
 
-    /// Takes the member called `key` out.
+    /// Removes all members called `key`.
     pub fn remove(&mut self, key: &str) {
         self.0.retain(|(name, _)| name != key);
     }
 
-    /// Keeps the members whose names are wanted.
+    /// Keeps the members for which `wanted` returns `true`.
     pub fn retain(&mut self, mut wanted: impl FnMut(&str) -> bool) {
         self.0.retain(|(name, _)| wanted(name));
     }
 
-    /// The same with one member more.
+    /// Sets a member.
     #[must_use]
     pub fn with(mut self, key: impl Into<Key>, value: impl Into<RawJson>) -> Self {
         self.set(key, value);
@@ -73,7 +72,7 @@ impl RawObject {
         self.0.is_empty()
     }
 
-    /// The object as one value.
+    /// Serializes the object.
     pub fn into_raw(self) -> RawJson {
         RawJson::of(&self)
     }
@@ -96,7 +95,7 @@ impl<'de> Deserialize<'de> for RawObject {
     }
 }
 
-/// The name of a member that is written; one that stands in the program is not copied.
+/// The name of a member to write; `&'static str` is not copied.
 #[derive(Debug)]
 pub struct Key(ByteString);
 
@@ -113,12 +112,12 @@ impl From<String> for Key {
 }
 
 impl RawObject {
-    /// Adds a member at the end, whatever stands before it.
+    /// Appends a member without checking for duplicates.
     pub fn push(&mut self, name: ByteString, value: RawJson) {
         self.0.push((name, value));
     }
 
-    /// Members that were found in a text, as parts of that text.
+    /// Wraps members found in `text`; shares its memory.
     pub fn part(text: &ByteString, found: Vec<(Cow<'_, str>, &RawValue)>) -> Self {
         let name = |name: Cow<'_, str>| match name {
             Cow::Borrowed(name) => text.slice_ref(name),
@@ -128,21 +127,21 @@ impl RawObject {
     }
 }
 
-/// The members of the object in a text.
+/// The members of the object in `text`, sharing its memory; `None` if it is not an object.
 pub(super) fn members(text: &ByteString) -> Option<RawObject> {
     borrowed(text).map(|found| RawObject::part(text, found))
 }
 
-/// The members of the object in a text, in their order.
+/// The members of the object in `text`, in order.
 pub(super) fn borrowed(text: &str) -> Option<Vec<(Cow<'_, str>, &RawValue)>> {
     serde_json::Deserializer::from_str(text).deserialize_map(Members(PhantomData)).ok()
 }
 
-/// Looks for a member of that name.
+/// Visitor that searches for a member of this name.
 pub(super) struct Named<'k>(pub(super) &'k str);
 
 impl Named<'_> {
-    /// Whether the object in a text has it.
+    /// Whether the object in `text` has the member.
     pub(super) fn found_in(self, text: &str) -> bool {
         serde_json::Deserializer::from_str(text).deserialize_map(self).unwrap_or(false)
     }
@@ -165,7 +164,7 @@ impl<'de> Visitor<'de> for Named<'_> {
     }
 }
 
-/// Whether a name is the one that is looked for.
+/// Whether a name equals the searched one.
 struct SameName(bool);
 struct NameIs<'k>(&'k str);
 
@@ -189,7 +188,7 @@ impl Visitor<'_> for NameIs<'_> {
     }
 }
 
-/// Reads the members of an object in their order; a name that is there twice stays twice.
+/// Reads the members of an object in order; keeps duplicates.
 struct Members<V>(PhantomData<V>);
 
 impl<'de, V: Deserialize<'de>> Visitor<'de> for Members<V> {
@@ -208,7 +207,7 @@ impl<'de, V: Deserialize<'de>> Visitor<'de> for Members<V> {
     }
 }
 
-/// A name, copied only where it is spelled with escapes.
+/// Reads a name; copies it only if it contains escapes.
 struct Name;
 
 impl<'de> DeserializeSeed<'de> for Name {

@@ -1,24 +1,24 @@
-//! The shape of a JSON text: how deep it is, and the same value in another spelling.
+//! Structural functions on JSON texts: nesting depth, canonical form and pretty-printing.
 
 use serde_json::value::RawValue;
 
 use super::RawJson;
 use super::members::borrowed;
 
-/// Deeper nesting than this is refused: it would cost stack wherever the value is walked.
+/// Maximum nesting depth. Deeper values are rejected, because walking them recursively would exhaust the stack.
 pub const MAX_DEPTH: usize = 128;
 
-/// How deeply objects and arrays are nested in a JSON text, where that is more than [`MAX_DEPTH`].
+/// The nesting depth of objects and arrays in a JSON text, if it exceeds [`MAX_DEPTH`].
 pub fn too_deep(text: &str) -> Option<usize> {
-    // Hardly any text opens so many brackets, let alone one within another; and counting bytes is quick.
-    // The two brackets differ in one bit; and no more are counted at once than a byte holds.
+    // Fast path: few texts contain more than `MAX_DEPTH` opening brackets, and counting bytes is cheap. `{` and `[`
+    // differ in one bit; chunks of 255 bytes keep the counts within `u8`.
     let opening = |byte: &u8| u8::from(byte | 0x20 == b'{');
     let opened = |some: &[u8]| usize::from(some.iter().map(opening).sum::<u8>());
     let opened: usize = text.as_bytes().chunks(usize::from(u8::MAX)).map(opened).sum();
     (opened > MAX_DEPTH).then(|| depth(text)).filter(|depth| *depth > MAX_DEPTH)
 }
 
-/// How deeply objects and arrays are nested in a JSON text. One pass, no recursion.
+/// The nesting depth of objects and arrays in a JSON text. One pass, no recursion.
 fn depth(text: &str) -> usize {
     let (mut depth, mut deepest) = (0_usize, 0);
     walk_tokens(text, |token| match token {
@@ -32,8 +32,8 @@ fn depth(text: &str) -> usize {
     deepest
 }
 
-/// The text of a value that is the same for every spelling of it: keys sorted, no white space.
-/// `None` where the text is no JSON or is nested too deeply.
+/// The canonical text of a value: keys sorted, no white space.
+/// `None` if the text is not JSON or too deeply nested.
 pub fn canonical(text: &str) -> Option<String> {
     if too_deep(text).is_some() {
         return None;
@@ -46,7 +46,7 @@ fn write_canonical(text: &str, out: &mut String) -> bool {
     match text.as_bytes().first() {
         Some(b'{') => {
             let Some(mut members) = borrowed(text) else { return false };
-            // The order of two members of one name means something: readers differ in which one they take.
+            // Stable sort: the order of duplicate keys matters, because parsers differ in the one they use.
             members.sort_by(|(one, _), (other, _)| one.cmp(other));
             out.push('{');
             for (index, (name, value)) in members.iter().enumerate() {
@@ -83,7 +83,7 @@ fn write_canonical(text: &str, out: &mut String) -> bool {
     true
 }
 
-/// A JSON text on several lines, every token as it was given.
+/// Indents a JSON text; every token is preserved.
 pub fn pretty(text: &str) -> String {
     let mut out = String::with_capacity(text.len() * 2);
     let mut depth = 0_usize;
@@ -120,7 +120,7 @@ pub fn pretty(text: &str) -> String {
     out
 }
 
-/// Hands each token of a JSON text to `visit`: punctuation, strings with their quotes, and bare words.
+/// Calls `visit` with each token of a JSON text: punctuation, strings with their quotes, and bare words.
 fn walk_tokens<'a>(text: &'a str, mut visit: impl FnMut(&'a str)) {
     let bytes = text.as_bytes();
     let mut at = 0;

@@ -1,4 +1,4 @@
-//! What a script's end comes to for whoever called it: JSON or text as an output, or a failure that says why.
+//! Converts the result of a finished script into a tool output (JSON or text) or an error with the reason.
 
 use serde_json::Value;
 use toolhub_core::lang::{Lang, Say as _, Text};
@@ -8,14 +8,14 @@ use toolhub_core::{RawJson, ToolError, ToolOutput};
 use crate::declared::Runner;
 use crate::run::Ended;
 
-/// How many of its last lines on stderr are told.
+/// Number of trailing stderr lines included in an error.
 const LAST_LINES: usize = 8;
-/// The longest of those.
+/// Maximum length of each of those lines, in characters.
 const LONGEST_LINE: usize = 300;
 
-/// The output of a script that has ended, or how it failed.
+/// Returns the output of a finished script, or the reason for its failure.
 pub(crate) fn answer(ended: &Ended, runner: &Runner) -> Result<ToolOutput, ToolError> {
-    // A script that came to a good end despite a refusal knew how to go on without.
+    // A successful exit counts as success even if the sandbox denied an operation: the script handled the denial.
     if !ended.success {
         return Err(failed(ended));
     }
@@ -31,7 +31,7 @@ pub(crate) fn answer(ended: &Ended, runner: &Runner) -> Result<ToolOutput, ToolE
     }
 }
 
-/// JSON as data, anything else as text; an output in MCP's own form as it is.
+/// JSON becomes structured output, other text becomes text; a value already in MCP result form is passed through.
 fn output(text: &str) -> ToolOutput {
     let trimmed = text.trim();
     let Ok(raw) = RawJson::parse(trimmed) else { return ToolOutput::text(text.trim_end()) };
@@ -49,7 +49,7 @@ fn output(text: &str) -> ToolOutput {
     }
 }
 
-/// What the runner of Python classes says.
+/// Decodes the JSON frame printed by the runner of Python classes.
 fn from_runner(text: &str, ended: &Ended) -> Result<ToolOutput, ToolError> {
     let frame = RawJson::parse(text.trim()).ok().and_then(|raw| raw.object());
     let Some(frame) = frame else { return Err(failed(ended)) };

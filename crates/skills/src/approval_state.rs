@@ -1,4 +1,5 @@
-//! How a skill stands to what its owner agreed to: whose word is needed, and what it was given for.
+//! The approval state of a skill: whether it needs the user's approval, and whether its files still match the approved
+//! digest.
 
 use std::collections::HashMap;
 
@@ -8,26 +9,26 @@ use crate::file_set::{Digests, FileSet};
 use crate::grants::Grants;
 use crate::skill::{Origin, Shape, Skill};
 
-/// What owners agreed to: the digest of the file set, by the key of the skill.
+/// Approved digests of file sets, by skill key.
 pub type Agreed = HashMap<String, String>;
 
-/// How a skill stands to what its owner agreed to.
+/// The approval state of a skill.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ApprovalState {
-    /// It is the owner's own, and asks for nothing: nobody need agree.
+    /// Needs no approval: not a project skill, and requests no grant beyond the configured ones.
     Own,
-    /// It is what was agreed to.
+    /// The files match the approved digest.
     Approved,
-    /// Nobody agreed to it yet.
+    /// Not approved yet.
     Unapproved,
-    /// It is not what was agreed to any more.
+    /// The files differ from the approved ones.
     Changed,
-    /// Its files cannot be read, so nobody can agree to them.
+    /// The files cannot be read, so the skill cannot be approved.
     Unreadable(Text),
 }
 
 impl ApprovalState {
-    /// Its name, for programs.
+    /// The machine-readable name.
     pub fn name(&self) -> &'static str {
         match self {
             Self::Own => "own",
@@ -57,7 +58,7 @@ impl Say for ApprovalState {
 }
 
 impl Skill {
-    /// What an approval of it is kept under: the place it lies at, since names are not unique.
+    /// The key of the skill's approval: its canonical path, since names are not unique.
     pub fn key(&self) -> String {
         let place = match self.shape {
             Shape::Folder => &self.folder,
@@ -66,13 +67,13 @@ impl Skill {
         place.canonicalize().unwrap_or_else(|_| place.clone()).display().to_string()
     }
 
-    /// Whether its owner must agree to it, where the config grants `given`.
+    /// Whether the skill needs approval if the config grants `given`.
     pub fn needs_approval(&self, given: &Grants) -> bool {
         self.origin == Origin::Project || !self.asked.within(given)
     }
 }
 
-/// How a skill stands, and its files where they were looked at.
+/// Returns the approval state of a skill, and its files if they were read.
 pub(crate) fn standing(
     skill: &Skill,
     given: &Grants,

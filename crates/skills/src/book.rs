@@ -1,4 +1,5 @@
-//! All skills that were found, and how each stands: what is used, what waits for its owner's word, what another hides.
+//! The registry of discovered skills: which are used, which await approval, which are shadowed by another of the same
+//! name.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
@@ -21,70 +22,71 @@ use crate::remote::RemoteSkill;
 use crate::skill::{Origin, Root, Shape, Skill};
 use crate::use_skill;
 
-/// What the owner says of skills.
+/// The user's configuration of skills.
 #[derive(Debug, Clone, Default)]
 pub struct SkillOptions {
-    /// Where skills are looked for, first found first.
+    /// Folders that are searched for skills, in order of precedence.
     pub roots: Vec<Root>,
-    /// What skills are granted by name.
+    /// Grants by skill name.
     pub grants: BTreeMap<String, Grants>,
-    /// Protections of the sandbox that may be missing.
+    /// Sandbox protections that may be unavailable.
     pub allow_missing: Vec<Protection>,
-    /// Which Python runs Python skills: a command, or an absolute path. See [`SkillRegistry::with_python_consent`].
+    /// The Python interpreter of Python skills: a command or an absolute path. See
+    /// [`SkillRegistry::with_python_consent`].
     pub python: Option<String>,
-    /// Where what was learned of files is kept.
+    /// The data folder: caches information about files. Scripts cannot access it.
     pub data: Option<PathBuf>,
-    /// The names of built-in tools. A project's skill does not take one of them, approved or not: whoever asks for such a
-    /// tool means the one that every project has.
+    /// Names of built-in tools. A tool of a project skill never takes such a name, approved or not, so that the name
+    /// means the same tool in every project.
     pub builtin: BTreeSet<String>,
 }
 
-/// A skill and how it stands.
+/// A discovered skill and its state.
 #[derive(Debug, Clone)]
 pub struct Known {
     /// The skill.
     pub skill: Arc<Skill>,
-    /// How it stands to what its owner agreed to.
+    /// The approval state.
     pub standing: ApprovalState,
-    /// What its scripts may do, if they may run.
+    /// What the skill's scripts may access when they run.
     pub grants: Grants,
-    /// The skill of the same name that is used in its place.
+    /// The file of the used skill that shadows this one, which has the same name.
     pub hidden_by: Option<PathBuf>,
-    /// The names that its tools have in the catalog, in their order.
+    /// Catalog names of its tools, in the order of `skill.tools`.
     pub tool_names: Vec<String>,
 }
 
 impl Known {
-    /// Whether it is used.
+    /// Whether the skill is approved and not shadowed.
     pub fn is_used(&self) -> bool {
         self.standing.may_be_used() && self.hidden_by.is_none()
     }
 }
 
-/// What is known of skills at one time.
+/// An immutable snapshot of all skills.
 #[derive(Debug, Default)]
 pub struct Snapshot {
-    /// The skills, in the order they were found in.
+    /// The skills, in order of discovery.
     pub skills: Vec<Known>,
-    /// What looks like a skill and cannot be used.
+    /// Files that look like skills but cannot be used.
     pub skipped: Vec<Skipped>,
-    /// What else is worth knowing.
+    /// Further notes for the user.
     pub notes: Vec<Text>,
-    /// Skills of servers, as far as they are known.
+    /// Skills of MCP servers, as far as listed.
     pub foreign: Vec<RemoteSkill>,
-    /// Whose tool a name of the catalog is: which skill, and which of its tools.
+    /// Maps a catalog name to the index of the skill and of the tool in it.
     by_tool: HashMap<String, (usize, usize)>,
 }
 
 impl Snapshot {
-    /// The skill of that name that is used; else the first one of that name.
+    /// Returns the used skill of that name, otherwise the first one of that name.
     pub fn named(&self, name: &str) -> Option<&Known> {
         let mut named = self.skills.iter().filter(|known| known.skill.name == name);
         let first = named.clone().next();
         named.find(|known| known.is_used()).or(first)
     }
 
-    /// The skill that has a tool of that name in the catalog, and that tool.
+    /// Returns the skill and its tool with that catalog name.
     pub fn with_tool(&self, name: &str) -> Option<(&Known, &SkillTool)> {
         let (skill, tool) = self.by_tool.get(name)?;
         let known = self.skills.get(*skill)?;
@@ -97,7 +99,7 @@ impl Snapshot {
     }
 }
 
-/// All skills.
+/// The registry of all skills.
 #[derive(Debug)]
 pub struct SkillRegistry {
     pub(crate) options: SkillOptions,
@@ -111,7 +113,7 @@ pub struct SkillRegistry {
 }
 
 impl SkillRegistry {
-    /// A book in which nothing was looked up yet.
+    /// Creates an empty registry; `refresh` fills it.
     pub fn new(options: SkillOptions) -> Self {
         let python = Python::new(options.python.as_deref(), options.data.as_deref(), None);
         Self {
@@ -126,8 +128,8 @@ impl SkillRegistry {
         }
     }
 
-    /// Starts the interpreter of [`SkillOptions::python`] only if `consent` permits each start. Without this it is the
-    /// owner's own choice; `python3`, if none is configured, always is.
+    /// Starts the interpreter of [`SkillOptions::python`] only if `consent` permits each start. Without this method
+    /// every start is permitted, as for the default `python3`.
     #[must_use]
     pub fn with_python_consent(mut self, consent: Consent) -> Self {
         let SkillOptions { python, data, .. } = &self.options;
@@ -135,20 +137,20 @@ impl SkillRegistry {
         self
     }
 
-    /// What is known now.
+    /// Returns the current snapshot.
     pub fn shelf(&self) -> Arc<Snapshot> {
         self.shelf.load_full()
     }
 
-    /// What owners agreed to, as far as this book was told.
+    /// Locks the approved digests.
     pub fn agreed(&self) -> MutexGuard<'_, Agreed> {
         self.agreed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Looks through the folders again.
+    /// Searches the folders again.
     pub async fn refresh(self: &Arc<Self>) {
         let book = Arc::clone(self);
-        // Folders of strangers may be large: nobody else waits for them.
+        // Project folders may be large, so the search runs on a blocking thread.
         let found =
             tokio::task::spawn_blocking(move || discover(&book.options.roots)).await.unwrap_or_default();
         let found = Arc::new(self.with_classes(found).await);
@@ -156,7 +158,7 @@ impl SkillRegistry {
         self.stand_again().await;
     }
 
-    /// Looks again how each skill that was found stands to what owners agreed to.
+    /// Recomputes the approval state of each discovered skill.
     pub async fn stand_again(self: &Arc<Self>) {
         let found = Arc::clone(&self.found.lock().unwrap_or_else(PoisonError::into_inner));
         let book = Arc::clone(self);
@@ -164,7 +166,7 @@ impl SkillRegistry {
         self.shelf.store(Arc::new(shelf));
     }
 
-    /// Says which skills servers have, in place of what was said before.
+    /// Replaces the list of skills of MCP servers.
     pub fn set_foreign(&self, skills: Vec<RemoteSkill>) {
         self.foreign.lock().unwrap_or_else(PoisonError::into_inner).clone_from(&skills);
         let now = self.shelf();
@@ -178,9 +180,9 @@ impl SkillRegistry {
         self.shelf.store(Arc::new(shelf));
     }
 
-    /// Adds the tools that Python files hold: single ones in the roots, and those in `scripts/`.
+    /// Adds the tools defined by Python classes: in single files in the roots, and in `scripts/` of skills.
     async fn with_classes(&self, mut found: Found) -> Found {
-        // A single file with a slip in it may have been meant as a skill, and is named.
+        // `Look::Every`: a single file with a syntax error may be intended as a skill and is reported.
         let mut files: Vec<(PathBuf, Look)> =
             found.python_files.iter().map(|(file, _)| (file.clone(), Look::Every)).collect();
         let mut inside: Vec<(usize, String, PathBuf)> = Vec::new();
@@ -217,7 +219,7 @@ impl SkillRegistry {
         found
     }
 
-    /// How each skill stands, who hides whom, and what their tools are called.
+    /// Computes the approval state, the shadowing and the tool names of all skills.
     fn stand(&self, found: &Found) -> Snapshot {
         let agreed = self.agreed().clone();
         let mut skills: Vec<Known> = Vec::new();
@@ -234,7 +236,7 @@ impl SkillRegistry {
                 tool_names: Vec::new(),
             });
         }
-        // A skill that nobody agreed to hides nothing that may be used.
+        // Only a usable skill shadows others of its name.
         let mut used: HashMap<String, PathBuf> = HashMap::new();
         for known in skills.iter_mut().filter(|known| known.standing.may_be_used()) {
             match used.get(&known.skill.name) {
@@ -256,8 +258,8 @@ impl SkillRegistry {
         shelf
     }
 
-    /// What the catalog is told: the tool that activates skills, and the tools of skills. Those that wait for their
-    /// owner's word are there and held back.
+    /// Returns the tools for the catalog: `use_skill`, and the tools of skills. Tools of unapproved skills are included
+    /// but withheld.
     pub fn tools(&self) -> Vec<Tool> {
         let shelf = self.shelf();
         let mut tools: Vec<Tool> = use_skill::tool(&shelf).into_iter().collect();
@@ -276,19 +278,19 @@ impl SkillRegistry {
         tools
     }
 
-    /// The files of a skill as they are now.
+    /// Returns the current files of a skill.
     pub fn files_of(&self, skill: &Skill) -> Result<FileSet, Text> {
         self.digests.files_of(skill)
     }
 
-    /// Whether a skill is still what its owner agreed to, and its files where it has to be.
+    /// Returns the current approval state of a skill, and its files if it needs approval.
     pub(crate) fn check(&self, skill: &Skill) -> (ApprovalState, Option<FileSet>) {
         let nothing = Grants::default();
         let given = self.options.grants.get(&skill.name).unwrap_or(&nothing);
         standing(skill, given, (&self.agreed(), &self.digests))
     }
 
-    /// The files of a skill as they are now, if it may be used as it is now.
+    /// Returns the current files of a skill if its current approval state permits use.
     pub fn files_if_usable(&self, skill: &Skill) -> Option<FileSet> {
         match self.check(skill) {
             (standing, Some(files)) => standing.may_be_used().then_some(files),
@@ -296,7 +298,7 @@ impl SkillRegistry {
         }
     }
 
-    /// A text that was read before and has not changed since.
+    /// Returns the cached text of a file if the file has not changed since.
     pub(crate) fn kept_text(&self, file: &Path, stamp: Stamp) -> Option<Arc<str>> {
         let texts = self.texts.lock().unwrap_or_else(PoisonError::into_inner);
         texts.get(file).filter(|(known, _)| *known == stamp).map(|(_, text)| Arc::clone(text))
@@ -307,7 +309,7 @@ impl SkillRegistry {
     }
 }
 
-/// The Python files in a skill's `scripts/` that are not declared as tools themselves.
+/// Returns the Python files in `scripts/` that are not declared as tools.
 pub(crate) fn python_scripts(skill: &Skill) -> Vec<String> {
     let Ok(entries) = std::fs::read_dir(skill.folder.join("scripts")) else { return Vec::new() };
     let names = entries.flatten().take(200).filter_map(|entry| entry.file_name().into_string().ok());
@@ -318,7 +320,7 @@ pub(crate) fn python_scripts(skill: &Skill) -> Vec<String> {
     new
 }
 
-/// The skill that a single Python file is.
+/// Builds the skill of a single Python file.
 pub(crate) fn single(file: &Path, origin: Origin, tools: Vec<SkillTool>) -> Skill {
     let stem = file.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
     let name = file.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
@@ -338,11 +340,11 @@ pub(crate) fn single(file: &Path, origin: Origin, tools: Vec<SkillTool>) -> Skil
     }
 }
 
-/// Gives each tool its name in the catalog: its own where that is free, else with its skill's before it.
+/// Assigns catalog names: the tool's own name if free, otherwise prefixed with the name of its skill.
 fn name_tools(shelf: &mut Snapshot, builtin: &BTreeSet<String>) {
     let order = |known: &Known| !known.is_used();
     let mut places: Vec<usize> = (0..shelf.skills.len()).collect();
-    // What is used comes first, so that nothing that only waits takes a name from it.
+    // Used skills take their names first, so that an unapproved skill cannot take a name from them.
     places.sort_by_key(|at| shelf.skills.get(*at).is_none_or(order));
     for at in places {
         let Some(known) = shelf.skills.get_mut(at).filter(|known| known.hidden_by.is_none()) else {
@@ -392,7 +394,7 @@ fn definition(known: &Known, tool: &SkillTool, name: &str) -> Option<ToolDefinit
     ToolDefinition::parse(members.with("_meta", meta).into_raw()).ok()
 }
 
-/// What is wrong with skills that are used, or look like skills: each fault that matters.
+/// Returns the faults above [`Weight::Advice`] of all skills and skipped files.
 pub fn serious(shelf: &Snapshot) -> impl Iterator<Item = &Fault> {
     let skills = shelf.skills.iter().flat_map(|known| &known.skill.faults);
     let skipped = shelf.skipped.iter().flat_map(|skipped| &skipped.faults);

@@ -1,4 +1,4 @@
-//! Tools that a skill declares in its metadata: scripts of its own, each with a name, a description and a schema.
+//! Tools that a skill declares in its metadata: scripts with a name, a description and a JSON Schema.
 
 use std::borrow::Cow;
 use std::path::{Component, Path};
@@ -11,11 +11,11 @@ use crate::fault::{Fault, Weight};
 use crate::grants::{GRANT_KEYS, Grants};
 use crate::yaml::{self, Broken, Member, Node, Part};
 
-/// The member of `metadata` that is ours.
+/// The key of toolhub's section in `metadata`.
 const OURS: &str = "toolhub";
-/// The most tools of one skill.
+/// Maximum number of tools per skill.
 const MOST_TOOLS: usize = 64;
-/// The longest name of a tool.
+/// Maximum length of a tool name.
 const LONGEST_TOOL: usize = 64;
 const TOOL_KEYS: [&str; 6] = ["name", "description", "script", "input", "hints", "tags"];
 const HINT_KEYS: [&str; 4] = ["read_only", "destructive", "idempotent", "open_world"];
@@ -23,32 +23,32 @@ const HINT_KEYS: [&str; 4] = ["read_only", "destructive", "idempotent", "open_wo
 /// How a tool's file is run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Runner {
-    /// It is a program of its own.
+    /// An executable script.
     Script,
-    /// It holds a Python class of this name.
+    /// A Python file with a class of this name.
     PythonClass(String),
 }
 
 /// A tool of a skill.
 #[derive(Debug, Clone)]
 pub struct SkillTool {
-    /// Its name.
+    /// The name.
     pub name: String,
     /// What it does.
     pub description: String,
-    /// The file that does it, inside the skill's folder, with `/` between its parts.
+    /// The file to run, relative to the skill's folder, with `/` as separator.
     pub file: String,
     /// How the file is run.
     pub runner: Runner,
-    /// The schema of its arguments.
+    /// The JSON Schema of the arguments.
     pub schema: RawJson,
-    /// What is said of its effects.
+    /// The declared effects.
     pub hints: Hints,
-    /// What it is good for, where that is said.
+    /// The declared capability tags.
     pub tags: Vec<String>,
 }
 
-/// What a skill's metadata declares.
+/// The declarations of a skill's metadata.
 #[derive(Debug, Default)]
 pub(crate) struct Declared {
     pub(crate) tools: Vec<SkillTool>,
@@ -56,7 +56,7 @@ pub(crate) struct Declared {
     pub(crate) faults: Vec<Fault>,
 }
 
-/// Reads what is ours in the metadata of the skill in `folder`.
+/// Reads toolhub's section of the metadata of the skill in `folder`.
 pub(crate) fn read(file: &Path, tree: &Node, folder: &Path) -> Declared {
     let mut reader = Reader { file, folder, declared: Declared::default() };
     match found(tree) {
@@ -79,15 +79,15 @@ pub(crate) fn read(file: &Path, tree: &Node, folder: &Path) -> Declared {
     reader.declared
 }
 
-/// What is ours in the metadata, where it can be read.
+/// Returns toolhub's section of the metadata if it can be parsed.
 pub(crate) fn ours(tree: &Node) -> Option<Cow<'_, Node>> {
     found(tree)?.ok()
 }
 
-/// The same, or the line on which it cannot be read, and why.
+/// As `ours`, with the line number and the reason if the section cannot be parsed.
 fn found(tree: &Node) -> Option<Result<Cow<'_, Node>, (usize, Broken)>> {
     let ours = tree.get("metadata").and_then(|metadata| metadata.node.get(OURS))?;
-    // Where values of metadata must be texts, the same can stand in one.
+    // Some readers accept only strings as metadata values, so the section may also be a string that contains YAML.
     let Some(text) = ours.node.text() else { return Some(Ok(Cow::Borrowed(&ours.node))) };
     Some(match yaml::parse(text) {
         Ok(mut node) => {
@@ -98,7 +98,7 @@ fn found(tree: &Node) -> Option<Result<Cow<'_, Node>, (usize, Broken)>> {
     })
 }
 
-/// All lines of a text inside a text are the line where that stands.
+/// Sets all line numbers of an embedded YAML string to the line of that string.
 fn flatten(node: &mut Node, line: usize) {
     node.line = line;
     match &mut node.part {
@@ -263,7 +263,7 @@ impl Reader<'_> {
         })
     }
 
-    /// A script lies in `scripts/`, is a file, and no link to one.
+    /// Checks that a script is a regular file in `scripts/`, not a symbolic link.
     fn script(&mut self, line: usize, script: &str) -> Option<()> {
         let path = Path::new(script);
         let plain = path.components().all(|part| matches!(part, Component::Normal(_)));
@@ -308,7 +308,7 @@ impl Reader<'_> {
         }
     }
 
-    /// A schema of an object; where only its properties are given, the rest is understood.
+    /// Reads the schema of an object. If only the properties are given, completes the rest.
     fn schema(&mut self, node: &Node) -> Option<RawJson> {
         let Some(input) = node.get("input") else {
             return Some(RawJson::from(json!({"type": "object", "properties": {}})));

@@ -1,4 +1,5 @@
-//! Finding skills: folders are looked through within bounds, links included, and what cannot be used is named.
+//! Discovers skills: searches folders within limits, follows symbolic links to folders, and reports what cannot be
+//! used.
 
 use std::collections::{HashSet, VecDeque};
 use std::path::{Path, PathBuf};
@@ -8,45 +9,45 @@ use toolhub_core::lang::Text;
 use crate::fault::Fault;
 use crate::skill::{Origin, Root, Skill, manifest_in};
 
-/// How deep below a root a skill may lie.
+/// Maximum depth of a skill below a root.
 const DEEPEST: usize = 4;
-/// Folders that are looked through below one root.
+/// Maximum number of folders searched below one root.
 const MOST_FOLDERS: usize = 2_000;
-/// Skills of one root; of each, so that a project cannot crowd out its user's.
+/// Maximum number of skills per root, so that a project cannot crowd out the user's own.
 const MOST_SKILLS: usize = 500;
-/// Entries of one folder that are looked at.
+/// Maximum number of entries read per folder.
 const MOST_ENTRIES: usize = 20_000;
-/// Folders that hold no skills, and much else.
+/// Folders that are skipped: they contain no skills and many files.
 const PASSED_BY: [&str; 6] = [".git", "node_modules", "__pycache__", ".venv", ".hg", ".svn"];
 
-/// Something that looks like a skill and cannot be used.
+/// A file that looks like a skill but cannot be used.
 #[derive(Debug, Clone)]
 pub struct Skipped {
-    /// Its file.
+    /// The file.
     pub file: PathBuf,
-    /// Whose folder it was found in.
+    /// The origin of the folder.
     pub origin: Origin,
-    /// Why.
+    /// The reasons.
     pub faults: Vec<Fault>,
 }
 
-/// What was found.
+/// The result of a search.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Found {
-    /// The skills, those of earlier roots first.
+    /// The skills, in the order of the roots.
     pub skills: Vec<Skill>,
-    /// Single Python files that may hold tools.
+    /// Single Python files that may define tools.
     pub python_files: Vec<(PathBuf, Origin)>,
-    /// What cannot be used.
+    /// Files that cannot be used.
     pub skipped: Vec<Skipped>,
-    /// What else is worth knowing, such as bounds that were reached.
+    /// Further notes, such as limits that were reached.
     pub notes: Vec<Text>,
 }
 
-/// Looks through these folders, in order.
+/// Searches the roots in order.
 pub(crate) fn discover(roots: &[Root]) -> Found {
     let mut found = Found::default();
-    // A folder that can be reached twice, by a link or by two roots, counts where it is met first.
+    // A folder that is reachable twice, by a link or by two roots, is only read the first time.
     let mut seen = HashSet::new();
     for root in roots {
         look(root, &mut found, &mut seen);
@@ -98,7 +99,7 @@ fn look(root: &Root, found: &mut Found, seen: &mut HashSet<PathBuf>) {
     }
 }
 
-/// The folders and Python files in a folder, by name.
+/// Returns the folders and the Python files in a folder, sorted by name.
 fn entries(folder: &Path) -> (Vec<PathBuf>, Vec<PathBuf>) {
     let Ok(entries) = std::fs::read_dir(folder) else { return (Vec::new(), Vec::new()) };
     let (mut folders, mut files) = (Vec::new(), Vec::new());

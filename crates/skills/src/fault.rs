@@ -1,22 +1,22 @@
-//! What is wrong with a skill: where, how much it matters, and what to write instead.
+//! A diagnostic about a skill: location, severity and correction.
 
 use std::path::{Path, PathBuf};
 
 use toolhub_core::lang::{Lang, Say, Text};
 
-/// How much a fault matters.
+/// The severity of a fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Weight {
-    /// It could be better.
+    /// A suggestion.
     Advice,
-    /// It is against the rules, and is read all the same.
+    /// A violation of the rules; the skill is usable all the same.
     Wrong,
     /// The skill cannot be used.
     Fatal,
 }
 
 impl Weight {
-    /// Its name, for programs.
+    /// The machine-readable name.
     pub fn name(self) -> &'static str {
         match self {
             Self::Advice => "advice",
@@ -26,18 +26,18 @@ impl Weight {
     }
 }
 
-/// One thing that is wrong.
+/// A diagnostic.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fault {
-    /// In which file.
+    /// The file.
     pub file: PathBuf,
-    /// On which line, from 1.
+    /// The line, from 1.
     pub line: Option<usize>,
-    /// How much it matters.
+    /// The severity.
     pub weight: Weight,
     /// What is wrong.
     pub what: Text,
-    /// What to write instead, or to do.
+    /// The correction.
     pub instead: Text,
 }
 
@@ -51,7 +51,7 @@ impl Fault {
         self
     }
 
-    /// What is wrong and what to do, without the place.
+    /// The fault and its correction, without file and line.
     pub fn advice(&self, lang: Lang) -> String {
         let (what, instead) = (self.what.say(lang), self.instead.say(lang));
         lang.pick(format!("{what}; {instead}"), format!("{what}；{instead}"))

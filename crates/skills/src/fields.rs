@@ -1,5 +1,4 @@
-//! The rules of a skill's fields. What breaks one is told with its line and what to write instead; most is read all
-//! the same.
+//! Validates the fields of a skill. Each violation is reported with its line and a correction; most do not prevent use.
 
 use std::path::Path;
 
@@ -10,27 +9,27 @@ use crate::frontmatter::Frontmatter;
 use crate::yaml::{Member, Part};
 use crate::yaml_repair::quoted;
 
-/// The longest name, in characters.
+/// Maximum length of a name, in characters.
 pub(crate) const LONGEST_NAME: usize = 64;
-/// The longest description, in characters.
+/// Maximum length of a description, in characters.
 pub(crate) const LONGEST_DESCRIPTION: usize = 1024;
-/// The longest note on compatibility, in characters.
+/// Maximum length of `compatibility`, in characters.
 const LONGEST_COMPATIBILITY: usize = 500;
 /// The fields of the format.
 const KNOWN: [&str; 6] = ["name", "description", "license", "compatibility", "metadata", "allowed-tools"];
-/// How near another field's name must be to be taken for a slip.
+/// Minimum Jaro-Winkler similarity at which an unknown field is reported as a misspelling.
 const NEAR: f64 = 0.85;
 
-/// What the fields say, and what is wrong with them.
+/// The values of the fields, and the faults found.
 #[derive(Debug)]
 pub(crate) struct Fields {
     pub(crate) name: String,
-    /// `None` where there is none: then the skill cannot be used.
+    /// `None` if missing; the skill cannot be used then.
     pub(crate) description: Option<String>,
     pub(crate) faults: Vec<Fault>,
 }
 
-/// Reads the fields of the skill in a folder of that name.
+/// Reads the fields of the skill in a folder named `folder`.
 pub(crate) fn read(file: &Path, front: &Frontmatter, folder: &str) -> Fields {
     let mut look = Look { file, faults: Vec::new() };
     let name = look.name(front, folder);
@@ -43,7 +42,7 @@ pub(crate) fn read(file: &Path, front: &Frontmatter, folder: &str) -> Fields {
     Fields { name, description, faults: look.faults }
 }
 
-/// Whether a name keeps the rules.
+/// Whether a name is valid.
 pub fn is_name(name: &str) -> bool {
     let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
     !name.is_empty()
@@ -54,7 +53,7 @@ pub fn is_name(name: &str) -> bool {
         && !name.contains("--")
 }
 
-/// A name that keeps the rules and is near to this one; `None` where nothing of it can be kept.
+/// Converts a text to a valid name; `None` if it contains no ASCII letter or digit.
 pub fn as_name(text: &str) -> Option<String> {
     let mut name = String::new();
     for c in text.chars() {
@@ -106,7 +105,7 @@ impl Look<'_> {
                     format!("`{}` is no name for a skill: 1 to 64 lower-case letters, digits and single hyphens", short(&name)),
                     format!("`{}` 不能作技能名：应为 1 到 64 个小写字母、数字和单个连字符", short(&name)),
                 ),
-                // One piece of advice for both: the name has to be the folder's in any case.
+                // Only one correction is needed for both violations: the name must be that of the folder in any case.
                 match is_name(folder) {
                     true => Text::new(format!("write `name: {proper}`"), format!("请写 `name: {proper}`")),
                     false => Text::new(
@@ -137,7 +136,7 @@ impl Look<'_> {
                 ),
             );
         }
-        // What is shown in lists and given to models stays within bounds, whatever somebody wrote.
+        // Bounds the name that is shown in lists and sent to models.
         name.chars().filter(|c| !c.is_control()).take(4 * LONGEST_NAME).collect()
     }
 
@@ -297,7 +296,7 @@ impl Look<'_> {
         self.add(Weight::Wrong, Some(member.line), said);
     }
 
-    /// Fields that other agents add are kept and not complained of; what looks like a slip is told.
+    /// Accepts the additional fields of other agents; reports those that look like misspellings.
     fn slips(&mut self, front: &Frontmatter) {
         for member in front.tree.members().iter().filter(|member| !KNOWN.contains(&member.key.as_str())) {
             let written = member.key.to_lowercase().replace('_', "-");
@@ -319,7 +318,7 @@ impl Look<'_> {
     }
 }
 
-/// The text of a scalar, of a number or a flag too: people write `name: 2048`.
+/// The text of a scalar, including numbers and booleans: `name: 2048` is common.
 fn scalar_text(member: &Member) -> Option<String> {
     match &member.node.part {
         Part::Scalar(serde_json::Value::Null) | Part::List(_) | Part::Map(_) => None,

@@ -1,4 +1,4 @@
-//! The files of a skill, each with its digest, and one digest over all of them: what an approval is held to.
+//! The files of a skill with their digests, and one digest over all of them, which an approval refers to.
 
 use std::collections::{BTreeMap, HashMap};
 use std::io::Read as _;
@@ -11,35 +11,36 @@ use toolhub_core::lang::Text;
 
 use crate::skill::{Shape, Skill};
 
-/// The most files of a skill that can be approved.
+/// Maximum number of files of a skill that can be approved.
 const MOST_FILES: usize = 5_000;
-/// Their most bytes.
+/// Maximum total size of those files, in bytes.
 const MOST_BYTES: u64 = 64 << 20;
-/// What tools write beside files, and nothing that is run by us reads: Python is told to keep its cache elsewhere.
+/// Excluded from the digest: other tools write to them, and scripts run by toolhub do not read them (Python runs with
+/// another cache prefix).
 const PASSED_BY: [&str; 2] = [".git", "__pycache__"];
 
 /// A file of a skill.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SkillFile {
-    /// Its SHA-256, in hexadecimal.
+    /// SHA-256, in hexadecimal.
     pub digest: String,
-    /// Its bytes.
+    /// Size in bytes.
     pub size: u64,
-    /// Whether it may be run, or is a link: what else of it matters.
+    /// File type and mode as far as they matter: executable or symbolic link.
     pub mark: Mark,
-    /// Whether it is this skill's alone.
+    /// Whether the file has other hard links.
     pub names: Names,
 }
 
-/// The names that a file has: by a hard link, one and the same file lies in a skill and elsewhere.
+/// The hard links of a file: with more than one, the same inode is also reachable outside the skill.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Names {
-    /// This one.
+    /// One hard link.
     One,
-    /// Others, too.
+    /// Several hard links, all owned by the owner of the skill's folder.
     Several,
-    /// Others, too, and it belongs to another user than the skill's folder does: it may be one that whoever made the
-    /// skill could not read. It is not read for anybody.
+    /// Several hard links, and the file belongs to another user than the skill's folder: the author of the skill may
+    /// have had no permission to read it. Such a file is never read.
     Foreign,
 }
 
@@ -53,7 +54,7 @@ impl Names {
         }
     }
 
-    /// The names of a file that was found in a skill's folder.
+    /// Counts the names of a file in a skill's folder.
     fn of(found: &std::fs::Metadata, folder: &Path) -> Self {
         #[cfg(unix)]
         {
@@ -69,26 +70,26 @@ impl Names {
     }
 }
 
-/// What a file is beside its bytes.
+/// The type of a file, as covered by the digest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mark {
-    /// A file.
+    /// A regular file.
     Plain,
-    /// A file that can be run.
+    /// An executable file.
     Executable,
-    /// A link; its digest is that of the place it names, and it is never followed.
+    /// A symbolic link, which is never followed; its digest is that of the target path.
     Link,
 }
 
-/// All files of a skill, by their paths inside it.
+/// All files of a skill.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct FileSet {
-    /// Each file by its path, with `/` between its parts.
+    /// The files by relative path, with `/` as separator.
     pub files: BTreeMap<String, SkillFile>,
 }
 
 impl FileSet {
-    /// One digest over all of them, in hexadecimal.
+    /// One digest over all files, in hexadecimal.
     pub fn digest(&self) -> String {
         let mut all = Sha256::new();
         for (path, file) in &self.files {
@@ -97,14 +98,14 @@ impl FileSet {
         hexadecimal(&all.finalize())
     }
 
-    /// The bytes of all of them.
+    /// Total size in bytes.
     pub fn size(&self) -> u64 {
         self.files.values().map(|file| file.size).sum()
     }
 }
 
-/// What one file adds to the digest: name, kind and contents, none of which can be taken for another. In a name, the
-/// characters that separate these are escaped, and so is the backslash, by which they are.
+/// The digest input of one file: path, mark and content digest, unambiguously separated. The separators (NUL, newline)
+/// and the backslash are escaped in the path.
 fn digest_line(path: &str, file: &SkillFile) -> String {
     let mark = match file.mark {
         Mark::Plain => "-",
@@ -115,7 +116,7 @@ fn digest_line(path: &str, file: &SkillFile) -> String {
     format!("{path}\0{mark}\0{}\n", file.digest)
 }
 
-/// What tells that a file is not what it was; the time of its change cannot be set back by who owns it.
+/// Detects a change of a file. Its owner cannot reset the ctime.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Stamp {
     changed: (i64, i64),
@@ -137,7 +138,7 @@ impl Stamp {
     }
 }
 
-/// Digests that were made before, by file and stamp.
+/// Cache of content digests, by file and stamp.
 #[derive(Debug, Default)]
 pub(crate) struct Digests(Mutex<HashMap<PathBuf, (Stamp, String)>>);
 
@@ -146,7 +147,7 @@ impl Digests {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The files of a skill as they are now; why that cannot be told, where it cannot.
+    /// Returns the current files of a skill, or the reason why they cannot be read.
     pub(crate) fn files_of(&self, skill: &Skill) -> Result<FileSet, Text> {
         let mut set = FileSet::default();
         if skill.shape == Shape::PythonFile {
@@ -194,7 +195,7 @@ impl Digests {
             let names = Names::of(&found, folder);
             SkillFile { digest: self.digest(file, &found)?, size: found.len(), mark, names }
         } else {
-            // A pipe or a socket has no contents to agree to.
+            // Pipes, sockets and devices have no content to approve.
             let shown = file.display();
             return Err(Text::new(
                 format!("`{shown}` is no file; remove it"),
@@ -245,7 +246,7 @@ fn digest_of(file: &Path) -> std::io::Result<String> {
     }
 }
 
-/// The SHA-256 of some bytes, in hexadecimal.
+/// Returns the SHA-256 of `bytes`, in hexadecimal.
 pub fn sha256(bytes: &[u8]) -> String {
     hexadecimal(&Sha256::digest(bytes))
 }
@@ -293,7 +294,7 @@ mod tests {
         set.files.iter().map(|(path, file)| digest_line(path, file)).collect()
     }
 
-    /// Reads names, marks and digests back from what was digested.
+    /// Decodes digest input into paths, marks and digests.
     fn entries_of(input: &str) -> BTreeMap<String, (String, String)> {
         let mut entries = BTreeMap::new();
         for line in input.split_terminator('\n') {
@@ -318,7 +319,7 @@ mod tests {
     }
 
     fn entries() -> impl Strategy<Value = Entries> {
-        // Few letters, so that names come close to one another.
+        // A small alphabet makes similar names likely.
         let name = "[ab0n\\\\\n\0/-]{1,4}";
         proptest::collection::btree_map(name, (proptest::collection::vec(0_u8..2, 0..2), 0_u8..3), 0..4)
     }
@@ -326,7 +327,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(2000))]
 
-        /// What is digested can be read back, so that different sets never digest the same input.
+        /// Digest input can be decoded, so different sets never have the same input.
         #[test]
         fn digest_input_is_injective(one in entries(), other in entries()) {
             let (first, second) = (set_of(&one), set_of(&other));
@@ -346,7 +347,7 @@ mod tests {
         Skill::read(folder, crate::Origin::User).unwrap()
     }
 
-    /// Size, inode and time of modification can be restored after a change; the time of the change (ctime) cannot.
+    /// Size, inode and mtime can be restored after a change; the ctime cannot.
     #[cfg(unix)]
     #[test]
     fn rewritten_file_with_restored_modification_time_changes_the_digest() {
@@ -357,7 +358,7 @@ mod tests {
         let before = std::fs::metadata(&script).unwrap();
         let digests = Digests::default();
         let approved = digests.files_of(&skill).unwrap().digest();
-        // The clock of the file system ticks every few milliseconds.
+        // The timestamp granularity of the file system is a few milliseconds.
         std::thread::sleep(std::time::Duration::from_millis(50));
         std::fs::write(&script, "echo evil").unwrap();
         let file = std::fs::File::options().write(true).open(&script).unwrap();
@@ -367,7 +368,7 @@ mod tests {
         assert_ne!(digests.files_of(&skill).unwrap().digest(), approved);
     }
 
-    /// A script may load anything in the folder, so only what no script of ours reads is left out.
+    /// A script may load any file in the folder, so only files that no script run by toolhub reads are excluded.
     #[test]
     fn digest_covers_hidden_and_installed_files() {
         let folder = tempfile::tempdir().unwrap();
@@ -394,7 +395,7 @@ mod tests {
         let of = |name: &str| set_of(&[(name.to_owned(), (b"x".to_vec(), 0))].into()).digest();
         assert_ne!(of("a\nb"), of("a\\nb"));
         assert_ne!(of("a\\nb"), of("a\\\\nb"));
-        // An approval of an earlier version holds.
+        // Keeps approvals of earlier versions valid.
         let line = format!("SKILL.md\0-\0{}\n", sha256(b"x"));
         assert_eq!(of("SKILL.md"), sha256(line.as_bytes()));
     }

@@ -1,5 +1,5 @@
-//! The frontmatter of a `SKILL.md`: where it begins and ends, and what it says. Odd frontmatter is read as it was meant,
-//! and what was odd about it is told.
+//! The frontmatter of a `SKILL.md`: finds its bounds and parses it. Invalid YAML is repaired where the meaning is
+//! clear, and reported.
 
 use std::path::Path;
 
@@ -10,18 +10,18 @@ use crate::fault::{Fault, Weight};
 use crate::yaml::{self, Node};
 use crate::yaml_repair::repair;
 
-/// What a `SKILL.md` says of itself.
+/// The parsed frontmatter.
 #[derive(Debug, Clone)]
 pub(crate) struct Frontmatter {
-    /// The mapping, with lines that count from the file's first.
+    /// The mapping, with line numbers of the file.
     pub(crate) tree: Node,
-    /// Whether it is YAML as it stands, for readers that mend nothing.
+    /// Whether the text is valid YAML without repair.
     pub(crate) strict: bool,
     pub(crate) faults: Vec<Fault>,
 }
 
 impl Frontmatter {
-    /// All fields, as they were written.
+    /// All fields as written.
     pub(crate) fn fields(&self) -> Map<String, Value> {
         match self.tree.value() {
             Value::Object(fields) => fields,
@@ -30,11 +30,11 @@ impl Frontmatter {
     }
 }
 
-/// A text in its two parts.
+/// A text split into frontmatter and body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Parts<'a> {
     pub(crate) yaml: &'a str,
-    /// Lines before the first of the YAML.
+    /// Number of lines before the YAML.
     pub(crate) before: usize,
     pub(crate) body: &'a str,
 }
@@ -46,7 +46,7 @@ pub(crate) enum NoParts {
     NoEnd,
 }
 
-/// Takes a text apart. A byte order mark and blank lines before it do not matter.
+/// Splits a text. Ignores a byte order mark and blank lines at the start.
 pub(crate) fn split(text: &str) -> Result<Parts<'_>, NoParts> {
     let mut rest = text.strip_prefix('\u{feff}').unwrap_or(text);
     let mut before = 0;
@@ -81,7 +81,7 @@ fn first_line(text: &str) -> (&str, &str) {
     }
 }
 
-/// Reads the frontmatter of a file's text, or says why that cannot be done.
+/// Parses the frontmatter of a file's text.
 pub(crate) fn read(file: &Path, text: &str) -> Result<Frontmatter, Box<Fault>> {
     let parts = split(text).map_err(|none| Box::new(without(file, none)))?;
     let mut faults = Vec::new();
@@ -148,7 +148,7 @@ fn without(file: &Path, none: NoParts) -> Fault {
     Fault::new(file, Weight::Fatal, (what, instead)).at(1)
 }
 
-/// Lines of the frontmatter as lines of the file.
+/// Converts line numbers of the frontmatter to those of the file.
 fn shift(node: &mut Node, by: usize) {
     node.line += by;
     match &mut node.part {

@@ -19,8 +19,8 @@ use crate::{declared, fields, frontmatter_of};
 const MAX_DEPTH: usize = 40;
 const MAX_GROWTH: usize = 1 << 20;
 
-/// Whatever a `SKILL.md` holds, reading it does not fail; a strict reader and ours agree; faults name lines of the file, and
-/// declared scripts lie inside the skill's folder.
+/// For any `SKILL.md`: reading does not panic; a strict parser and ours agree; faults refer to lines of the file;
+/// declared scripts are inside the skill's folder.
 pub fn skill_frontmatter(data: &[u8]) {
     let text = &*String::from_utf8_lossy(data);
     let file = Path::new("SKILL.md");
@@ -42,7 +42,7 @@ pub fn skill_frontmatter(data: &[u8]) {
     names(&read.name, &front);
     let declared = declared::read(file, &front.tree, &folder);
     let all: Vec<&Fault> = front.faults.iter().chain(&read.faults).chain(&declared.faults).collect();
-    // YAML ends lines at a lone carriage return, too.
+    // YAML also ends a line at a lone carriage return.
     let lines = text.split(['\n', '\r']).count() + 1;
     assert!(all.iter().all(|fault| fault.line.is_none_or(|line| (1..=lines).contains(&line))), "{all:?}");
     for tool in &declared.tools {
@@ -63,7 +63,7 @@ fn names(name: &str, front: &Frontmatter) {
     }
 }
 
-/// The bytes of all keys and texts.
+/// Total size of all keys and texts, in bytes.
 fn size(node: &Node, depth: usize) -> usize {
     assert!(depth <= MAX_DEPTH, "nested too deeply");
     match &node.part {

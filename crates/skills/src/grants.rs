@@ -1,25 +1,25 @@
-//! What a skill's scripts may do beyond the least: asked for in its metadata, given by the owner.
+//! Permissions of a skill's scripts beyond the minimum: requested in its metadata, granted by the user.
 
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use toolhub_core::lang::{Lang, Say};
 
-/// What scripts may do beyond reading their skill's own folder and writing to a temporary one.
+/// Permissions beyond reading the skill's folder and writing to a temporary folder.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Grants {
-    /// Folders and files that may be read; `.` is the folder where toolhub runs, `~` the user's home.
+    /// Readable files and folders; `.` is the working directory of toolhub, `~` the user's home.
     pub read: Vec<String>,
-    /// Folders and files that may be written.
+    /// Writable files and folders.
     pub write: Vec<String>,
-    /// Whether the network may be used.
+    /// Whether network access is allowed.
     pub network: bool,
-    /// Variables of the environment that are handed on.
+    /// Environment variables that are passed to the script.
     pub environment: Vec<String>,
 }
 
-/// The keys of a table of grants.
+/// The keys of a grants table.
 pub const GRANT_KEYS: [&str; 4] = ["read", "write", "network", "environment"];
 
 impl Grants {
@@ -28,7 +28,7 @@ impl Grants {
         *self == Self::default()
     }
 
-    /// Whether `other` grants all that this asks for.
+    /// Whether `other` includes all grants of `self`.
     pub fn within(&self, other: &Self) -> bool {
         let all = |asked: &[String], given: &[String]| asked.iter().all(|one| given.contains(one));
         all(&self.read, &other.read)
@@ -37,7 +37,7 @@ impl Grants {
             && (!self.network || other.network)
     }
 
-    /// What either grants.
+    /// The union of both.
     #[must_use]
     pub fn and(&self, other: &Self) -> Self {
         let both = |one: &[String], other: &[String]| {
@@ -79,7 +79,7 @@ impl Say for Grants {
     }
 }
 
-/// A granted path as the system knows it: `~` is the user's home, what is relative is meant from where toolhub runs.
+/// Makes a granted path absolute: `~` is the user's home, relative paths start at toolhub's working directory.
 pub(crate) fn absolute(path: &str, work: &Path) -> PathBuf {
     let path = Path::new(path);
     if let Ok(below) = path.strip_prefix("~")

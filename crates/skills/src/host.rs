@@ -1,5 +1,5 @@
-//! The host of skills: activates them, and runs their scripts. What is run is what its owner agreed to, and nothing
-//! that was put in its place since.
+//! The tool host of skills: activates them and runs their scripts. Scripts run from verified copies, so that files
+//! changed after the approval check are never run.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -59,7 +59,7 @@ impl ToolHost for SkillHost {
 }
 
 impl SkillHost {
-    /// The host of the skills in a book; what servers have is fetched by `fetch`.
+    /// Creates the host of a registry; `fetch` reads files of skills on MCP servers.
     pub fn new(book: Arc<SkillRegistry>, fetch: Arc<dyn Fetch>) -> Self {
         Self { book, fetch }
     }
@@ -87,7 +87,8 @@ impl SkillHost {
         .await
     }
 
-    /// A skill of a server: advice from there, and marked as that.
+    /// Activates a skill of an MCP server. The output states that the instructions come from that server, not from the
+    /// user.
     async fn foreign(
         &self,
         skill: &crate::remote::RemoteSkill,
@@ -125,7 +126,7 @@ impl SkillHost {
     ) -> Result<ToolOutput, ToolError> {
         let shelf = self.book.shelf();
         let Some((known, script)) = shelf.with_tool(tool.definition.wire_name().as_str()) else {
-            // Gone since the catalog was built.
+            // The skill was removed after the catalog was built.
             let tool = tool.name().to_string();
             return Err(ToolError::UnknownTool(Box::new(UnknownTool { tool, ..UnknownTool::default() })));
         };
@@ -160,7 +161,8 @@ impl SkillHost {
             Shape::PythonFile => file.clone(),
         }];
         let (read, write) = (paths(&known.grants.read), paths(&known.grants.write));
-        // Where it may look around, relative paths mean what they mean to the user.
+        // If the script may access toolhub's working directory, it runs there, so that relative paths mean the same as
+        // for the user.
         let at_work =
             own.iter().chain(&read).chain(&write).any(|granted| work.starts_with(granted.as_path()));
         let mut environment: Vec<(String, String)> = known
@@ -176,7 +178,7 @@ impl SkillHost {
             read,
             write,
             own,
-            // A script that the system runs itself is part of the skill.
+            // An executable that is started directly is part of the skill, not an additional program.
             programs: Vec::from_iter(Some(program.clone()).filter(|program| program.path != file)),
             protected: self.book.options.data.iter().cloned().collect(),
             network: if known.grants.network { Network::All } else { Network::None },
@@ -194,7 +196,7 @@ impl SkillHost {
         })
     }
 
-    /// Which program runs a file, and with which arguments.
+    /// Returns the program that runs a file, and its arguments.
     async fn started_by(&self, file: &Path, runner: &Runner) -> Result<(Program, Vec<OsString>), Text> {
         Ok(match runner {
             Runner::PythonClass(class) => self.book.python.run_class(file, class).await?,
@@ -210,7 +212,7 @@ impl SkillHost {
     }
 }
 
-/// The canonical path of a skill's file. A link that leads out of the skill is refused.
+/// Returns the canonical path of a skill's file. Rejects symbolic links that lead out of the skill.
 fn inside(folder: &Path, name: &str) -> Result<PathBuf, Text> {
     let file = folder.join(name).canonicalize().map_err(|error| {
         Text::new(format!("`{name}` cannot be opened: {error}"), format!("无法打开 `{name}`：{error}"))
@@ -225,7 +227,7 @@ fn inside(folder: &Path, name: &str) -> Result<PathBuf, Text> {
     ))
 }
 
-/// Where a script is run from: the skill's own folder; a copy, where its owner agreed to certain files.
+/// The folder a script runs from: the skill's own, or a copy if the approval covers specific files.
 struct Workplace {
     folder: PathBuf,
     _copy: Option<TempDir>,
@@ -236,7 +238,7 @@ impl Workplace {
         let skill = &known.skill;
         let folder = skill.folder.canonicalize().unwrap_or_else(|_| skill.folder.clone());
         let Some(files) = agreed else { return Ok(Self { folder, _copy: None }) };
-        // What is checked now may be changed before it is run: so what was checked is run.
+        // The files could change between check and start, so exactly the verified bytes are copied and run.
         let failed = |error: std::io::Error| {
             not_run(Text::new(
                 format!("the skill could not be copied: {error}"),
@@ -270,7 +272,7 @@ impl Workplace {
 }
 
 impl SkillRegistry {
-    /// Sees that a skill may still be used; its files, where its owner agreed to certain ones.
+    /// Checks that a skill may still be used. Returns its files if the approval covers specific ones.
     fn still(&self, known: &Known) -> Result<Option<FileSet>, ToolError> {
         let (standing, files) = self.check(&known.skill);
         match standing.may_be_used() {
@@ -284,7 +286,7 @@ fn held_back(known: &Known, standing: &ApprovalState) -> ToolError {
     use toolhub_core::{Lang, Say as _};
     let name = &known.skill.name;
     let (en, zh) = (standing.say(Lang::En), standing.say(Lang::Zh));
-    // What cannot be read cannot be approved either: what to do is said by why.
+    // An unreadable skill cannot be approved, so the message contains the reason instead of that advice.
     if matches!(standing, ApprovalState::Unreadable(_)) {
         return not_run(Text::new(
             format!("the skill `{name}` is held back: {en}"),
@@ -301,7 +303,7 @@ fn held_back(known: &Known, standing: &ApprovalState) -> ToolError {
     ))
 }
 
-/// Nothing was run, and nothing can have happened.
+/// An error for a call that has had no effect.
 fn not_run(why: Text) -> ToolError {
     ToolError::NotStarted { why }
 }
@@ -313,7 +315,7 @@ fn missing(name: &str) -> ToolError {
     ))
 }
 
-/// Work on files, where it may block.
+/// Runs file operations on a blocking thread.
 async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, ToolError> + Send + 'static,
 ) -> Result<T, ToolError> {

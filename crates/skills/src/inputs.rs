@@ -1,4 +1,4 @@
-//! Whether the schemas that a skill declares for its tools are schemas at all, and on which line they are not.
+//! Checks that the `input` of declared tools is valid JSON Schema, and finds the line of an error.
 
 use std::path::Path;
 
@@ -11,10 +11,10 @@ use crate::declared;
 use crate::fault::{Fault, Weight};
 use crate::yaml::{Node, Part};
 
-/// A complaint is told this far.
+/// Maximum length of a reported error, in characters.
 const LONGEST: usize = 200;
 
-/// What is wrong with the `input` of each tool that the frontmatter declares.
+/// Returns the faults of the `input` of each tool declared in the frontmatter.
 pub(crate) fn faults(file: &Path, tree: &Node) -> Vec<Fault> {
     let Some(ours) = declared::ours(tree) else { return Vec::new() };
     let Some(Part::List(tools)) = ours.get("tools").map(|tools| &tools.node.part) else { return Vec::new() };
@@ -35,7 +35,7 @@ pub(crate) fn faults(file: &Path, tree: &Node) -> Vec<Fault> {
     broken.collect()
 }
 
-/// The same of a schema that stands in no frontmatter.
+/// Checks a schema outside of frontmatter; returns the error, if any.
 pub(crate) fn is_no_schema(schema: &Value) -> Option<String> {
     broken(schema).map(|(place, why)| format!("{why}{}", at(&place, " at")))
 }
@@ -44,9 +44,9 @@ fn at(place: &str, word: &str) -> String {
     if place.is_empty() { String::new() } else { format!("{word} `{place}`") }
 }
 
-/// Where and why a value is no schema.
+/// Returns the JSON pointer and the message of the first schema error.
 fn broken(schema: &Value) -> Option<(String, String)> {
-    // What is no mapping is told elsewhere.
+    // Values other than mappings are reported by `declared`.
     let mut schema = schema.as_object()?.clone();
     schema.entry("type").or_insert_with(|| json!("object"));
     let patterns = PatternOptions::fancy_regex().backtrack_limit(100_000).size_limit(1 << 20);
@@ -56,7 +56,7 @@ fn broken(schema: &Value) -> Option<(String, String)> {
     Some((error.instance_path().as_str().to_owned(), cut(&why, LONGEST).unwrap_or(why)))
 }
 
-/// The line of what a JSON pointer leads to, as far as it leads.
+/// Returns the line of the deepest node that a JSON pointer reaches.
 fn line_at(line: usize, node: &Node, place: &str) -> usize {
     let (mut line, mut node) = (line, node);
     for step in place.split('/').skip(1) {

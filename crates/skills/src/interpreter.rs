@@ -1,5 +1,5 @@
-//! Who runs a script: whoever its first line names, whether or not the file is executable; without such a line, whoever
-//! the end of its name stands for.
+//! Selects the interpreter of a script: by its shebang line, whether or not the file is executable; otherwise by its
+//! file extension.
 
 use std::ffi::OsString;
 use std::io::Read as _;
@@ -10,39 +10,39 @@ use toolhub_sandbox::{Program, Refusal};
 
 use crate::file_set::is_executable;
 
-/// A first line is looked at this far; systems read less.
+/// Maximum length of a shebang line, in bytes; operating systems read less.
 const LONGEST_LINE: u64 = 4 << 10;
 
-/// Who runs a script.
+/// How a script is run.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum RunBy {
-    /// The machine's Python, as the owner names it.
+    /// By the configured Python interpreter.
     Python,
-    /// This program, with these words before the script.
+    /// By this program, with these arguments before the path of the script.
     Program(PathBuf, Vec<OsString>),
-    /// The system itself.
+    /// As an executable.
     Itself,
 }
 
-/// Why nobody runs it: what is wrong, and what to do.
+/// Why a script cannot be run, and the correction.
 #[derive(Debug)]
 pub(crate) enum NotRun {
-    /// Nothing says who is to run it.
+    /// Neither shebang line nor extension determines an interpreter.
     Nobody(Text, Text),
-    /// Who is named is not on this machine.
+    /// The interpreter is not installed.
     Missing(Text, Text),
-    /// The interpreter that is named is never used.
+    /// The interpreter is not allowed.
     Refused(Text, Text),
 }
 
-/// Why the first line of a script names no interpreter.
+/// Why the shebang line yields no interpreter.
 enum NoInterpreter {
     Missing(String),
     Refused(String, Refusal),
 }
 
 impl NotRun {
-    /// Both in one sentence.
+    /// Reason and correction in one sentence.
     pub(crate) fn text(&self) -> Text {
         use toolhub_core::lang::{Lang, Say as _};
         let (Self::Nobody(what, instead) | Self::Missing(what, instead) | Self::Refused(what, instead)) =
@@ -55,7 +55,7 @@ impl NotRun {
     }
 }
 
-/// Who runs a script.
+/// Determines how a script is run.
 pub(crate) fn of(file: &Path) -> Result<RunBy, NotRun> {
     let shown = file.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     if let Some(line) = first_line(file) {
@@ -83,7 +83,7 @@ pub(crate) fn of(file: &Path) -> Result<RunBy, NotRun> {
     }
 }
 
-/// What follows `#!` in the first line, if anything does.
+/// Returns the shebang line without `#!`, if any.
 fn first_line(file: &Path) -> Option<String> {
     let mut start = Vec::new();
     std::fs::File::open(file).ok()?.take(LONGEST_LINE).read_to_end(&mut start).ok()?;
@@ -92,21 +92,21 @@ fn first_line(file: &Path) -> Option<String> {
     (!line.is_empty()).then_some(line)
 }
 
-/// Who such a line names; the name, where there is no such program.
+/// Resolves a shebang line.
 fn named(line: &str) -> Result<RunBy, NoInterpreter> {
     let (program, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
     let rest = rest.trim();
     if base(program) != "env" {
-        // As systems have it, all that follows is one word.
+        // As in the kernel, everything after the program is one argument.
         let words = Some(rest).filter(|rest| !rest.is_empty()).map(Into::into).into_iter().collect();
         return found(program, words);
     }
     let mut words = rest.split_whitespace().peekable();
-    // With and without `-S`, each word is meant as one.
+    // With and without `-S`, each word is a separate argument.
     words.next_if(|word| matches!(*word, "-S" | "--split-string"));
     match words.next() {
         None => Err(NoInterpreter::Missing("env".to_owned())),
-        // Other options, and variables, are for `env` itself to understand.
+        // Other options and variable assignments are passed to `env` itself.
         Some(first) if first.starts_with('-') || first.contains('=') => {
             found(program, std::iter::once(first).chain(words).map(Into::into).collect())
         }
@@ -115,7 +115,8 @@ fn named(line: &str) -> Result<RunBy, NoInterpreter> {
 }
 
 fn found(program: &str, words: Vec<OsString>) -> Result<RunBy, NoInterpreter> {
-    // What is called `python3` may be a script that leads to it, out of the sandbox; and the owner may have named another.
+    // A `python3` on the path may be a wrapper script that leads out of the sandbox, and the user may have configured
+    // another interpreter.
     if is_python(base(program)) {
         return Ok(RunBy::Python);
     }
@@ -134,7 +135,7 @@ fn base(program: &str) -> &str {
     program.rsplit('/').next().unwrap_or(program)
 }
 
-/// `python`, `python3`, `python3.12`, and not `python2`.
+/// Matches `python`, `python3` and `python3.12`, but not `python2`.
 fn is_python(name: &str) -> bool {
     let Some(version) = name.strip_prefix("python") else { return false };
     version.is_empty() || version == "3" || version.starts_with("3.")
@@ -164,14 +165,14 @@ fn not_found(script: &str, why: NoInterpreter) -> NotRun {
     )
 }
 
-/// The program that a command of this name starts.
+/// Searches `PATH` for an executable of this name.
 pub(crate) fn on_path(program: &str) -> Option<PathBuf> {
     let runs = |file: &PathBuf| std::fs::metadata(file).is_ok_and(|at| at.is_file() && is_executable(&at));
     path_folders().into_iter().map(|folder| folder.join(program)).find(runs)
 }
 
-/// The folders of `PATH`. A relative entry would be searched in the current folder, which may be a project's, and is left
-/// out; so is one with `..`.
+/// Returns the folders of `PATH`, without relative ones (they depend on the current folder, which may be a project's)
+/// and those with `..`.
 pub(crate) fn path_folders() -> Vec<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&path).filter(|folder| Program::check_name(folder).is_ok()).collect()

@@ -1,5 +1,5 @@
-//! Agent Skills: folders with instructions that a model reads when it needs them, and scripts that are tools. Found in
-//! the usual places, read lazily, approved by their owner, and run in a sandbox.
+//! Agent Skills: folders with instructions that a model loads on demand, and scripts that are tools. Skills are
+//! discovered in the usual folders, read lazily, approved by the user, and run in a sandbox.
 
 mod answer;
 mod approval_state;
@@ -42,7 +42,7 @@ pub use skill::{MANIFEST, Origin, Root, Shape, Skill};
 pub use template::{Kind, NotMade, make};
 pub use validate::{Looked, validate, validate_with_book, validate_with_python};
 
-/// The fields of a `SKILL.md`'s frontmatter, as a strict reader reads them; `None` where it has none.
+/// Parses the frontmatter of a `SKILL.md` strictly, without repair; `None` if there is none or it is invalid.
 pub fn frontmatter_of(text: &str) -> Option<serde_json::Map<String, serde_json::Value>> {
     let parts = frontmatter::split(text).ok()?;
     match yaml::parse(parts.yaml).ok()?.value() {

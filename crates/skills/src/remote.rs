@@ -1,33 +1,33 @@
-//! Skills of servers, as the tool that activates skills offers them; who fetches them is left to whoever knows servers.
+//! Skills of MCP servers, as offered by `use_skill`. The caller of this crate implements fetching.
 
 use toolhub_core::lang::Text;
 use toolhub_core::ports::BoxFuture;
 
-/// A skill that a server has. Its name says whose it is: `SERVER:NAME`.
+/// A skill of an MCP server, shown as `SERVER:NAME`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RemoteSkill {
     /// The server's id.
     pub server: String,
-    /// What the server calls the skill.
+    /// The name of the skill on the server.
     pub name: String,
     /// What it does, and when to use it.
     pub description: String,
-    /// The address of its `SKILL.md`.
+    /// The URI of its `SKILL.md`.
     pub uri: String,
-    /// The paths of its files, where the server says which there are.
+    /// The paths of its files, if the server lists them.
     pub files: Vec<String>,
 }
 
 impl RemoteSkill {
-    /// The name it is offered under.
+    /// The name under which it is offered.
     pub fn shown(&self) -> String {
         format!("{}:{}", self.server, self.name)
     }
 }
 
-/// Somebody who fetches files of skills from servers, and checks that they are what was listed.
+/// Fetches files of skills from MCP servers, and checks them against the listing.
 pub trait Fetch: Send + Sync {
-    /// The text of a file; of the `SKILL.md`, where none is named.
+    /// Returns the bytes of a file, or of the `SKILL.md` if `file` is `None`.
     fn fetch<'a>(
         &'a self,
         skill: &'a RemoteSkill,

@@ -1,4 +1,5 @@
-//! Reading a file of a skill: inside its folder alone, whatever the path says and whatever changes meanwhile.
+//! Reads a file of a skill without ever leaving its folder, even if the path is hostile or files are replaced
+//! meanwhile.
 
 use std::io::Read as _;
 use std::path::{Component, Path, PathBuf};
@@ -10,13 +11,13 @@ use toolhub_core::lang::Text;
 #[cfg(unix)]
 use crate::file_set::Names;
 
-/// The most bytes of a file that is read at once.
+/// Maximum size of a file, in bytes.
 pub const LARGEST: u64 = 16 << 20;
 
-/// Why a file of a skill is not read.
+/// Why a file of a skill cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ResourceError {
-    /// The path leads out of the skill's folder, or could.
+    /// The path leads out of the skill's folder, or may do so.
     #[error("{0}")]
     Refused(Text),
     /// There is no such file.
@@ -28,7 +29,7 @@ pub enum ResourceError {
 }
 
 impl ResourceError {
-    /// In words.
+    /// The message.
     pub fn text(&self) -> &Text {
         match self {
             Self::Refused(text) | Self::Missing(text) | Self::Unreadable(text) => text,
@@ -36,7 +37,7 @@ impl ResourceError {
     }
 }
 
-/// The parts of a path inside a folder; why it is none.
+/// Checks that a path is relative and stays inside a folder.
 fn inside(path: &str) -> Result<PathBuf, ResourceError> {
     let refuse = |en: &str, zh: &str| {
         let shown = toolhub_core::text::cut(path, 200).unwrap_or_else(|| path.to_owned());
@@ -67,7 +68,7 @@ fn inside(path: &str) -> Result<PathBuf, ResourceError> {
     Ok(parts)
 }
 
-/// The bytes of a file in a skill's folder. Links are not followed, wherever they lead.
+/// Reads a file in a skill's folder. Symbolic links are never followed.
 pub fn read(folder: &Path, path: &str, largest: u64) -> Result<Vec<u8>, ResourceError> {
     let parts = inside(path)?;
     let unreadable = |error: std::io::Error| {
@@ -101,7 +102,7 @@ pub fn read(folder: &Path, path: &str, largest: u64) -> Result<Vec<u8>, Resource
             return Err(too_large(path, largest));
         }
     }
-    // What was a file a moment ago may be a link now: then this leads nowhere outside the folder either.
+    // If the file has been replaced by a symbolic link since, `Dir::open` still cannot leave the folder.
     let open = dir.open(&parts).map_err(unreadable)?;
     let found = open.metadata().map_err(unreadable)?;
     if !found.is_file() {
@@ -121,7 +122,7 @@ pub fn read(folder: &Path, path: &str, largest: u64) -> Result<Vec<u8>, Resource
     }
 }
 
-/// Whether a file is another user's that also has names elsewhere.
+/// Whether a file belongs to another user and has further hard links.
 #[cfg(unix)]
 fn is_foreign(found: &cap_std::fs::Metadata, dir: &Dir) -> std::io::Result<bool> {
     use cap_std::fs::MetadataExt as _;
@@ -149,7 +150,7 @@ fn too_large(path: &str, largest: u64) -> ResourceError {
     ))
 }
 
-/// The kind of a file by its name, as the web calls it.
+/// Returns the MIME type for a file extension.
 pub fn mime_of(path: &str) -> &'static str {
     let end =
         Path::new(path).extension().and_then(|end| end.to_str()).unwrap_or_default().to_ascii_lowercase();
@@ -204,10 +205,10 @@ mod tests {
             for path in ["link", "up/secret", "within/a.md"] {
                 assert!(refused(path), "{path}");
             }
-            // Another name of a file elsewhere: read where both are one user's, refused where not.
+            // A hard link to a file outside: readable if both have the same owner, otherwise refused.
             std::fs::hard_link(folder.path().join("secret"), root.join("hard")).unwrap();
             assert_eq!(read(&root, "hard", 10).unwrap(), b"secret");
-            // Only an administrator can give files away.
+            // Only root can change the owner.
             if std::os::unix::fs::chown(root.join("hard"), Some(65534), None).is_ok() {
                 assert!(refused("hard"));
             }

@@ -1,5 +1,5 @@
-//! Running a script of a skill to its end: fenced in, fed with its arguments, heard within bounds. Whoever stops waiting
-//! ends it, and all that it started.
+//! Runs a script of a skill: sandboxed, with the arguments on stdin and bounded output. Dropping the future kills the
+//! script and all its descendants.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -13,54 +13,54 @@ use toolhub_sandbox::{Confinement, Policy, SandboxError, Stop, confine};
 
 use crate::fields::is_name;
 
-/// The most that a script may answer.
+/// Maximum size of stdout, in bytes.
 pub(crate) const MOST_OUTPUT: usize = 1 << 20;
-/// The most that it may complain; beyond that it complains without end.
+/// Maximum size of stderr, in bytes; more ends the run.
 const MOST_COMPLAINT: usize = 16 << 20;
-/// How much of a complaint is kept: its end.
+/// How many trailing bytes of stderr are kept.
 const KEPT_COMPLAINT: usize = 8 << 10;
-/// How long what it started may keep its answer open once it has ended itself.
+/// How long descendants may keep stdout open after the script has exited.
 const LINGER: Duration = Duration::from_millis(500);
 
-/// What is to be run.
+/// A script run.
 #[derive(Debug)]
 pub(crate) struct Job {
     pub(crate) program: PathBuf,
     pub(crate) arguments: Vec<OsString>,
-    /// Where it runs.
+    /// The working directory.
     pub(crate) folder: PathBuf,
     pub(crate) policy: Policy,
-    /// The skill whose script it is, if it is one.
+    /// The name of the skill, if the script belongs to one.
     pub(crate) skill: Option<String>,
-    /// What it is given.
+    /// Written to stdin.
     pub(crate) input: Vec<u8>,
 }
 
-/// What came of it, where it ended by itself.
+/// The result of a script that exited by itself.
 #[derive(Debug)]
 pub(crate) struct Ended {
     pub(crate) success: bool,
-    /// How it ended, in words.
+    /// Exit status as text.
     pub(crate) how: Text,
     pub(crate) output: Vec<u8>,
-    /// The end of what it complained of.
+    /// The end of stderr.
     pub(crate) complaint: String,
-    /// Why the sandbox stopped it or held it back, if it did.
+    /// Why the sandbox stopped the script or denied an operation, if it did.
     pub(crate) stopped: Option<Text>,
 }
 
-/// Why nothing came of it.
+/// Why there is no result.
 #[derive(Debug)]
 pub(crate) enum RunError {
     /// It was not started.
     NotStarted(Text),
-    /// It answered more than it may.
+    /// The output exceeded the limit.
     TooMuch(Text),
-    /// It ran, and what became of it is not known.
+    /// The script ran, but its result is unknown.
     Lost(Text),
 }
 
-/// A child that is ended when nobody waits for it any more.
+/// A child process that is killed on drop.
 struct Running {
     child: Child,
     confinement: Option<Confinement>,
@@ -75,7 +75,7 @@ impl Drop for Running {
     }
 }
 
-/// Ends a process and all of its group.
+/// Kills a process and its process group.
 fn end_group(child: &mut Child) {
     #[cfg(unix)]
     if let Some(pid) = child.id().and_then(|pid| rustix::process::Pid::from_raw(pid.cast_signed())) {
@@ -84,7 +84,7 @@ fn end_group(child: &mut Child) {
     let _ = child.start_kill();
 }
 
-/// Runs it; `sending` is called when it has been started.
+/// Runs a job; calls `sending` after the process has started.
 pub(crate) async fn run(job: Job, sending: impl FnOnce() + Send) -> Result<Ended, RunError> {
     let mut running = start(&job)?;
     sending();
@@ -92,7 +92,7 @@ pub(crate) async fn run(job: Job, sending: impl FnOnce() + Send) -> Result<Ended
         (running.child.stdin.take(), running.child.stdout.take(), running.child.stderr.take());
     let feed = async {
         if let Some(mut stdin) = stdin {
-            // Whoever does not read its arguments does not want them.
+            // An error means that the script does not read its arguments.
             let _ = stdin.write_all(&job.input).await;
             let _ = stdin.shutdown().await;
         }
@@ -115,7 +115,7 @@ pub(crate) async fn run(job: Job, sending: impl FnOnce() + Send) -> Result<Ended
                 }
                 status = running.child.wait() => {
                     if listening {
-                        // What it left behind may hold its answer open for ever; it is ended with the confinement.
+                        // A descendant may keep stdout open indefinitely; it is killed with the confinement.
                         let _ = tokio::time::timeout(LINGER, &mut hear).await;
                     }
                     break Some(status);
@@ -156,7 +156,7 @@ fn start(job: &Job) -> Result<Running, RunError> {
     Ok(Running { child, confinement: Some(confinement) })
 }
 
-/// Why it was stopped, and where its owner grants what it wanted.
+/// Explains why the script was stopped, and which grant would allow the operation.
 fn explained(stop: &Stop, skill: Option<&str>) -> Text {
     let paths = |key: &str, path: &Option<PathBuf>| {
         let path = path.as_ref().map_or_else(|| "…".to_owned(), |path| path.display().to_string());
@@ -178,14 +178,14 @@ fn explained(stop: &Stop, skill: Option<&str>) -> Text {
     )
 }
 
-/// Of what there was too much.
+/// Which streams exceeded their limit.
 #[derive(Debug)]
 struct Heard {
     output: bool,
     complaint: bool,
 }
 
-/// Reads an answer to its end; too much of it ends the reading.
+/// Reads stdout to its end or limit.
 async fn answers(stream: Option<impl AsyncRead + Unpin>, into: &mut Vec<u8>, too_much: &mut bool) {
     let Some(mut stream) = stream else { return };
     let mut some = vec![0; 64 << 10];
@@ -201,7 +201,7 @@ async fn answers(stream: Option<impl AsyncRead + Unpin>, into: &mut Vec<u8>, too
     }
 }
 
-/// Reads a complaint to its end, and keeps the end of it.
+/// Reads stderr to its end or limit, and keeps the last bytes.
 async fn complains(stream: Option<impl AsyncRead + Unpin>, into: &mut Vec<u8>, too_much: &mut bool) {
     let Some(mut stream) = stream else { return };
     let mut some = vec![0; 16 << 10];

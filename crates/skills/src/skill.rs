@@ -1,4 +1,4 @@
-//! One skill as it was found: what its first lines say, and where it lies. Its text is read when somebody wants it.
+//! A discovered skill: its frontmatter and location. The instructions are read on demand.
 
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
@@ -13,22 +13,22 @@ use crate::{fields, frontmatter};
 
 /// The file that makes a folder a skill.
 pub const MANIFEST: &str = "SKILL.md";
-/// The frontmatter must end within so many bytes.
+/// Maximum size of the frontmatter, in bytes.
 const HEAD: u64 = 64 << 10;
 
-/// Whose folder a skill was found in.
+/// The origin of the folder in which a skill was found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Origin {
-    /// The project's: it came with what somebody else may have written.
+    /// The project, whose files are possibly written by others.
     Project,
-    /// Beside the config, or in a folder that it names.
+    /// Beside the config, or a folder named in it.
     Config,
-    /// The user's own.
+    /// The user's own folder.
     User,
 }
 
 impl Origin {
-    /// Its name, for programs.
+    /// The machine-readable name.
     pub fn name(self) -> &'static str {
         match self {
             Self::Project => "project",
@@ -38,16 +38,16 @@ impl Origin {
     }
 }
 
-/// A folder that skills are looked for in.
+/// A folder that is searched for skills.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Root {
     /// The folder; it need not exist.
     pub folder: PathBuf,
-    /// Whose it is.
+    /// Its origin.
     pub origin: Origin,
 }
 
-/// What a skill is made of.
+/// The form of a skill.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Shape {
     /// A folder with a `SKILL.md`.
@@ -59,32 +59,32 @@ pub enum Shape {
 /// A skill.
 #[derive(Debug, Clone)]
 pub struct Skill {
-    /// Its name.
+    /// The name.
     pub name: String,
     /// What it does, and when to use it.
     pub description: String,
-    /// Its folder; of a single file, the folder that holds it.
+    /// Its folder; for a single file, the folder that contains it.
     pub folder: PathBuf,
-    /// Its `SKILL.md`, or its single file.
+    /// Its `SKILL.md`, or the single file.
     pub file: PathBuf,
-    /// Whose folder it was found in.
+    /// The origin of the folder.
     pub origin: Origin,
-    /// What it is made of.
+    /// The form.
     pub shape: Shape,
-    /// All fields of its frontmatter, as they were written.
+    /// All fields of the frontmatter, as written.
     pub frontmatter: Map<String, Value>,
-    /// Whether its frontmatter is YAML as it stands.
+    /// Whether the frontmatter is valid YAML without repair.
     pub strict: bool,
-    /// The tools it has.
+    /// The tools.
     pub tools: Vec<SkillTool>,
-    /// What its scripts ask to be granted.
+    /// The grants requested for its scripts.
     pub asked: Grants,
-    /// What is wrong with it.
+    /// The faults found.
     pub faults: Vec<Fault>,
 }
 
 impl Skill {
-    /// Reads the head of the skill in a folder; what is wrong with it, where it cannot be used.
+    /// Reads the frontmatter of the skill in a folder; returns the faults if it cannot be used.
     pub fn read(folder: &Path, origin: Origin) -> Result<Self, Vec<Fault>> {
         let file = manifest_in(folder).unwrap_or_else(|| folder.join(MANIFEST));
         let text = head(&file).map_err(|fault| vec![*fault])?;
@@ -121,8 +121,8 @@ impl Skill {
         })
     }
 
-    /// Whether it may be served to others as it stands: its frontmatter is what a strict reader reads, and its name
-    /// keeps the rules.
+    /// Whether the skill may be served to MCP clients unchanged: a strict parser reads the same frontmatter, and the
+    /// name is valid.
     pub fn is_servable(&self) -> bool {
         let named = self.frontmatter.get("name").and_then(Value::as_str) == Some(self.name.as_str());
         let described = self.frontmatter.get("description").is_some_and(Value::is_string);
@@ -136,12 +136,12 @@ impl Skill {
     }
 }
 
-/// The `SKILL.md` of a folder, in whatever case somebody wrote it.
+/// Returns the `SKILL.md` of a folder, in any of the usual spellings.
 pub(crate) fn manifest_in(folder: &Path) -> Option<PathBuf> {
     [MANIFEST, "skill.md", "Skill.md"].iter().map(|name| folder.join(name)).find(|file| file.is_file())
 }
 
-/// The first bytes of a file as text; what lies behind the frontmatter may be cut anywhere.
+/// Reads the first bytes of a file as text. The text may end anywhere after the frontmatter.
 fn head(file: &Path) -> Result<String, Box<Fault>> {
     let unreadable = |error: std::io::Error| {
         Box::new(Fault::new(
@@ -154,7 +154,7 @@ fn head(file: &Path) -> Result<String, Box<Fault>> {
         ))
     };
     let mut bytes = Vec::new();
-    // Behind a link stands what nobody can agree to: it may be another file tomorrow.
+    // A symbolic link cannot be approved: its target may change.
     let found = std::fs::symlink_metadata(file).map_err(unreadable)?;
     if !found.is_file() {
         return Err(Box::new(Fault::new(
@@ -174,7 +174,7 @@ fn head(file: &Path) -> Result<String, Box<Fault>> {
             let valid = error.utf8_error().valid_up_to();
             let text =
                 String::from_utf8_lossy(error.as_bytes().get(..valid).unwrap_or_default()).into_owned();
-            // What follows the frontmatter is looked at when it is wanted.
+            // The text after the frontmatter is validated when it is read.
             if frontmatter::split(&text).is_err() {
                 let line = text.lines().count().max(1);
                 return Err(Box::new(

@@ -1,4 +1,4 @@
-//! A new skill to begin with: instructions that say what belongs where, and a script that is a tool.
+//! Templates of new skills: instructions with hints on their structure, and optionally a script that is a tool.
 
 use std::path::{Path, PathBuf};
 
@@ -6,21 +6,21 @@ use toolhub_core::lang::{Lang, Text};
 
 use crate::fields::{as_name, is_name};
 
-/// Why a skill was not made.
+/// Why a skill was not created.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct NotMade(pub Text);
 
-/// What is made.
+/// The kind of template.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// Instructions alone.
+    /// Instructions only.
     Instructions,
     /// Instructions and a script that is a tool.
     WithTool,
 }
 
-/// Makes a skill in `place`; its folder.
+/// Creates a skill in `place` and returns its folder.
 pub fn make(place: &Path, name: &str, (kind, lang): (Kind, Lang)) -> Result<PathBuf, NotMade> {
     if !is_name(name) {
         let near = as_name(name).map(|near| format!("`{near}`"));
@@ -54,7 +54,7 @@ pub fn make(place: &Path, name: &str, (kind, lang): (Kind, Lang)) -> Result<Path
     Ok(folder)
 }
 
-/// Writes the skill beside its place and moves it there, so that an interruption or an error leaves no half of one.
+/// Writes the skill to a temporary folder and renames it, so that an error leaves no partial skill.
 fn create(place: &Path, name: &str, kind: (Kind, Lang)) -> std::io::Result<()> {
     std::fs::create_dir_all(place)?;
     let temporary = tempfile::Builder::new().prefix(".toolhub-new-").tempdir_in(place)?;
@@ -86,7 +86,7 @@ fn write(folder: &Path, name: &str, (kind, lang): (Kind, Lang)) -> std::io::Resu
     Ok(())
 }
 
-/// Whether a description is the one that a new skill has, which nobody has written yet.
+/// Whether a description is the unedited one of a template.
 pub(crate) fn is_unwritten(description: &str) -> bool {
     let of = |text: &'static str| text.lines().find_map(|line| line.strip_prefix("description: "));
     [MANIFEST, MANIFEST_ZH].into_iter().filter_map(of).any(|unwritten| unwritten == description)

@@ -1,4 +1,4 @@
-//! `use_skill`: gives a model the instructions of a skill when it wants them, and the skill's files one by one.
+//! The tool `use_skill`: returns the instructions of a skill, and single files of it.
 
 use std::fmt::Write as _;
 use std::path::{Component, Path};
@@ -19,27 +19,27 @@ use crate::skill::{Shape, Skill};
 
 /// The tool's name.
 pub const NAME: &str = "use_skill";
-/// What it is good for: nothing that a call by capability asks for.
+/// The capability tag; no call by capability requests it.
 pub const TAG: &str = "skills";
-/// The member of its `_meta` that lists skills, for prompts.
+/// The key in `_meta` that lists the skills, for prompts.
 pub const LISTED: &str = "toolhub/skills";
-/// The member of its `_meta` that says in short what it does, where skills are listed apart.
+/// The key in `_meta` with a short description, for lists that name the skills separately.
 pub const BRIEF: &str = "toolhub/brief";
 
-/// The longest instructions.
+/// Maximum size of the instructions, in bytes.
 const LONGEST: u64 = 1 << 20;
-/// The largest file that is handed to a model.
+/// Maximum size of a file that is returned to a model, in bytes.
 const LARGEST_FILE: u64 = 1 << 20;
-/// The most of a skill's description where clients see it in the tool's own.
+/// Maximum length of a skill's description within the description of the tool, in characters.
 const DESCRIPTION: usize = 300;
-/// Characters for all of them there.
+/// Maximum length of the tool's description, in characters, beyond which only names are listed.
 const DESCRIPTIONS: usize = 8_000;
-/// Files that are named with the instructions.
+/// Maximum number of files that are listed with the instructions.
 const NAMED_FILES: usize = 100;
 
 const SHORT: &str = "Loads the instructions of a skill, which tell how a kind of work is done here. Call it before such work, with the skill that fits, and follow what it says. `file` reads one of the skill's files instead.";
 
-/// The tool for the skills that are used; `None` where there are none.
+/// Builds the tool for the skills in use; `None` if there are none.
 pub(crate) fn tool(shelf: &Snapshot) -> Option<Tool> {
     let mut offered: Vec<(String, &str)> = shelf
         .used()
@@ -52,7 +52,7 @@ pub(crate) fn tool(shelf: &Snapshot) -> Option<Tool> {
     Some(Tool { tags: vec![TAG.to_owned()], ..Tool::new(Source::Skill, definition) })
 }
 
-/// The skills that a definition of the tool lists, each with its description.
+/// Returns the skills, with descriptions, that a definition of the tool lists.
 pub fn listed(definition: &ToolDefinition) -> Vec<(String, String)> {
     let meta = definition.raw().object().and_then(|members| members.get("_meta")?.object());
     let listed = meta.and_then(|meta| meta.get(LISTED)?.decode::<Vec<RawJson>>().ok()).unwrap_or_default();
@@ -64,7 +64,7 @@ pub fn listed(definition: &ToolDefinition) -> Vec<(String, String)> {
     listed.into_iter().filter_map(pair).collect()
 }
 
-/// The tool's definition for these skills, each with its description; `None` where there are none.
+/// Builds the definition for these skills; `None` if there are none.
 pub fn definition<T: AsRef<str>>(offered: &[(String, T)]) -> Option<ToolDefinition> {
     if offered.is_empty() {
         return None;
@@ -73,7 +73,7 @@ pub fn definition<T: AsRef<str>>(offered: &[(String, T)]) -> Option<ToolDefiniti
     for (name, what) in offered {
         let what = one_line(what.as_ref());
         let what = cut(&what, DESCRIPTION).unwrap_or(what);
-        // Where there are very many, their names must do.
+        // Beyond the limit only names are listed.
         if description.chars().count() + what.chars().count() > DESCRIPTIONS {
             let _ = writeln!(description, "- {name}");
         } else {
@@ -110,7 +110,7 @@ fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// The instructions of a skill: what stands below its frontmatter. Read when first wanted, and again when it changes.
+/// Returns the instructions of a skill: the text below its frontmatter. Cached until the file changes.
 pub fn instructions(book: &SkillRegistry, skill: &Skill) -> Result<Arc<str>, ToolError> {
     let unreadable = |error: std::io::Error| {
         let file = skill.file.display();
@@ -128,7 +128,7 @@ pub fn instructions(book: &SkillRegistry, skill: &Skill) -> Result<Arc<str>, Too
     Ok(body)
 }
 
-/// The same, read anew; only where its owner agreed to what is read, if to anything.
+/// Reads the instructions without the cache; checks them against the approved files, if any.
 fn body_of(skill: &Skill, agreed: Option<&FileSet>) -> Result<Arc<str>, ToolError> {
     let name = skill.file.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     let bytes = bytes_of(skill, agreed, (&name, LONGEST))?;
@@ -145,7 +145,7 @@ fn body_of(skill: &Skill, agreed: Option<&FileSet>) -> Result<Arc<str>, ToolErro
     Ok(body.trim().into())
 }
 
-/// The bytes of a file; where the owner agreed to certain files, only if they are those.
+/// Reads a file; checks it against the approved files, if any.
 fn bytes_of(
     skill: &Skill,
     agreed: Option<&FileSet>,
@@ -156,7 +156,7 @@ fn bytes_of(
     let Some(agreed) = agreed else { return Ok(bytes) };
     let parts = Path::new(path).components().filter(|part| matches!(part, Component::Normal(_)));
     let plain: Vec<String> = parts.map(|part| part.as_os_str().to_string_lossy().into_owned()).collect();
-    // It was checked a moment ago, and may have been changed since.
+    // The file may have changed since the approval check.
     match agreed.files.get(&plain.join("/")).is_some_and(|file| file.digest == sha256(&bytes)) {
         true => Ok(bytes),
         false => Err(ToolError::failed(Text::new(
@@ -166,7 +166,7 @@ fn bytes_of(
     }
 }
 
-/// What a model is given when it activates a skill.
+/// Returns the output of an activation.
 pub(crate) fn activated(
     book: &SkillRegistry,
     known: &Known,
@@ -197,7 +197,7 @@ pub(crate) fn activated(
     Ok(ToolOutput::text(text.trim_end()))
 }
 
-/// The files beside a `SKILL.md`, within bounds; links are not among them, as they are not followed.
+/// Returns the files beside a `SKILL.md`, within limits and without symbolic links.
 fn files(folder: &Path) -> Vec<String> {
     let mut found = Vec::new();
     let mut waiting = vec![(folder.to_owned(), String::new(), 0)];
@@ -223,12 +223,12 @@ fn files(folder: &Path) -> Vec<String> {
     found
 }
 
-/// A file of a skill as a model is given it.
+/// Returns a file of a skill as output.
 pub(crate) fn file(skill: &Skill, path: &str, agreed: Option<&FileSet>) -> Result<ToolOutput, ToolError> {
     Ok(as_output(path, bytes_of(skill, agreed, (path, LARGEST_FILE))?))
 }
 
-/// Bytes as an output: text where they are text, an image where they are one, else a resource.
+/// Converts bytes to an output: text if they are UTF-8, an image by MIME type, otherwise a resource.
 pub(crate) fn as_output(path: &str, bytes: Vec<u8>) -> ToolOutput {
     let bytes = match String::from_utf8(bytes) {
         Ok(text) => return ToolOutput::text(text),

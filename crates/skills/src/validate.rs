@@ -1,4 +1,4 @@
-//! Looking a skill over for whoever writes it: every rule, with file, line and what to write instead.
+//! Validates a skill for its author: checks every rule and reports file, line and correction.
 
 use std::path::{Path, PathBuf};
 
@@ -16,33 +16,33 @@ use crate::resource;
 use crate::skill::{MANIFEST, Origin, Skill, manifest_in};
 use crate::template::is_unwritten;
 
-/// The most lines of instructions that a model should have to read at once.
+/// Recommended maximum number of lines of instructions.
 const MOST_LINES: usize = 500;
-/// The longest `SKILL.md`.
+/// Maximum size of a `SKILL.md`, in bytes.
 const LONGEST: u64 = 1 << 20;
 
-/// Files and folders of a skill that are looked at.
+/// Maximum number of files and folders checked per skill.
 const MOST_ENTRIES: usize = 5_000;
 
-/// What a look at a path came to.
+/// The result of validating a path.
 #[derive(Debug)]
 pub struct Looked {
-    /// The `SKILL.md`, or the single Python file, that was looked at.
+    /// The validated `SKILL.md` or single Python file.
     pub file: PathBuf,
-    /// The skill, where it can be used.
+    /// The skill, if usable.
     pub skill: Option<Skill>,
-    /// What is wrong, in the order of the lines.
+    /// The faults, in order of lines.
     pub faults: Vec<Fault>,
 }
 
 impl Looked {
-    /// Whether it breaks a rule.
+    /// Whether a rule is violated.
     pub fn is_wrong(&self) -> bool {
         self.faults.iter().any(|fault| fault.weight > Weight::Advice)
     }
 }
 
-/// Looks over what is at a path: a skill's folder, its `SKILL.md`, or a folder of skills.
+/// Validates a path: a skill's folder, its `SKILL.md`, or a folder of skills.
 pub fn validate(path: &Path) -> Vec<Looked> {
     let folder = match path.is_file() {
         true => path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new(".")),
@@ -62,12 +62,12 @@ pub fn validate(path: &Path) -> Vec<Looked> {
     }
 }
 
-/// The same, and what Python says of the skills' Python files; also of single ones. `python` is the owner's own choice.
+/// As [`validate`], and inspects Python files, including single ones. `python` is the user's own choice.
 pub async fn validate_with_python(path: &Path, python: Option<&str>) -> Vec<Looked> {
     validate_by(&Python::new(python, None, None), path).await
 }
 
-/// The same with the interpreter of a book, and only if that may be started.
+/// As [`validate_with_python`], with the interpreter of a registry, if its consent permits starting it.
 pub async fn validate_with_book(path: &Path, book: &SkillRegistry) -> Vec<Looked> {
     validate_by(&book.python, path).await
 }
@@ -93,7 +93,7 @@ async fn validate_by(python: &Python, path: &Path) -> Vec<Looked> {
     }
     for file in &single {
         let looked = look_at_single(python, file).await;
-        // A file without tools may lie there for others.
+        // A file without tools may serve another purpose.
         if looked.skill.is_some() || looked.faults.iter().any(|fault| fault.line.is_some()) {
             all.push(looked);
         }
@@ -101,7 +101,7 @@ async fn validate_by(python: &Python, path: &Path) -> Vec<Looked> {
     all
 }
 
-/// Whether a Python file is a script of a skill, and none by itself.
+/// Whether a Python file is a script of a skill, not a skill by itself.
 fn inside_skill(file: &Path) -> bool {
     let folder = file.parent().unwrap_or(Path::new(""));
     let above = folder.canonicalize().ok();
@@ -129,7 +129,7 @@ async fn look_at_single(python: &Python, file: &Path) -> Looked {
     Looked { file: file.to_owned(), skill: Some(single(file, Origin::User, found.tools)), faults }
 }
 
-/// Adds the tools that the Python files of a skill hold, and what is wrong with any of those files.
+/// Adds the tools defined by the Python files of a skill, and the faults of those files.
 async fn look_at_scripts(python: &Python, looked: &mut Looked) {
     let Some(skill) = &mut looked.skill else { return };
     let declared: Vec<&SkillTool> = skill.tools.iter().filter(|tool| tool.file.ends_with(".py")).collect();
@@ -150,7 +150,7 @@ async fn look_at_scripts(python: &Python, looked: &mut Looked) {
     }
 }
 
-/// What is wrong with schemas that classes write out.
+/// Returns the faults of schemas that classes define explicitly.
 fn schemas_of(file: &Path, tools: &[SkillTool]) -> Vec<Fault> {
     let broken = tools.iter().filter_map(|tool| {
         let (name, why) = (&tool.name, inputs::is_no_schema(&tool.schema.value())?);
@@ -165,7 +165,7 @@ fn schemas_of(file: &Path, tools: &[SkillTool]) -> Vec<Fault> {
 }
 
 fn look(folder: &Path) -> Looked {
-    // `.` has no name of its own, and a skill's folder must have one.
+    // `.` has no file name, which is needed to check the name of the skill.
     let named = folder.file_name().is_none().then(|| folder.canonicalize().ok()).flatten();
     let folder = named.as_deref().unwrap_or(folder);
     let file = manifest_in(folder).unwrap_or_else(|| folder.join(MANIFEST));
@@ -196,7 +196,7 @@ fn look(folder: &Path) -> Looked {
     Looked { file, skill, faults }
 }
 
-/// What is wrong with the instructions.
+/// Returns the faults of the instructions.
 fn body(folder: &Path, file: &Path) -> Vec<Fault> {
     let name = file.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     let bytes = match resource::read(folder, &name, LONGEST) {
@@ -279,7 +279,7 @@ fn body(folder: &Path, file: &Path) -> Vec<Fault> {
     faults
 }
 
-/// A blank and `#` in a description that is not quoted: what follows is a comment, which few mean.
+/// Reports ` #` in an unquoted description: YAML reads the rest as a comment, which is rarely intended.
 fn comments(file: &Path, text: &str) -> Vec<Fault> {
     let Ok(parts) = frontmatter::split(text) else { return Vec::new() };
     let lines = parts.yaml.lines().enumerate();
@@ -307,7 +307,7 @@ fn comments(file: &Path, text: &str) -> Vec<Fault> {
     .collect()
 }
 
-/// A description that was made with the skill, and that nobody has written since.
+/// Reports an unedited template description.
 fn unwritten(file: &Path, text: &str) -> Option<Fault> {
     let parts = frontmatter::split(text).ok()?;
     let is_it =
@@ -323,7 +323,7 @@ fn unwritten(file: &Path, text: &str) -> Option<Fault> {
     Some(Fault::new(file, Weight::Advice, said).at(parts.before + at + 1))
 }
 
-/// The targets of links in a line of Markdown that mean files of the skill.
+/// Returns the link targets in a line of Markdown that refer to files of the skill.
 fn links(line: &str) -> Vec<&str> {
     let mut found = Vec::new();
     let mut rest = line;
@@ -340,7 +340,7 @@ fn links(line: &str) -> Vec<&str> {
     found
 }
 
-/// What lies in the folder and is no file: links are not followed, and with anything else nobody can agree to the skill.
+/// Reports entries that are not regular files: symbolic links are not followed, and other types prevent approval.
 fn no_files(folder: &Path) -> Vec<Fault> {
     let (mut faults, mut waiting, mut seen) = (Vec::new(), vec![folder.to_owned()], 0);
     while let Some(folder) = waiting.pop() {
@@ -373,7 +373,7 @@ fn no_files(folder: &Path) -> Vec<Fault> {
     faults
 }
 
-/// Scripts that could not be run.
+/// Reports scripts that cannot be run.
 fn scripts(skill: &Skill) -> Vec<Fault> {
     let mut faults = Vec::new();
     for tool in skill.tools.iter().filter(|tool| tool.runner == Runner::Script) {
@@ -383,7 +383,7 @@ fn scripts(skill: &Skill) -> Vec<Fault> {
             Err(NotRun::Nobody(what, instead) | NotRun::Refused(what, instead)) => {
                 (Weight::Wrong, (what, instead))
             }
-            // It may be there where the skill is used.
+            // The interpreter may exist on the machine where the skill is used.
             Err(NotRun::Missing(what, instead)) => (Weight::Advice, (what, instead)),
         };
         faults.push(Fault::new(&path, weight, said));

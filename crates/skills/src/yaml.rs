@@ -1,28 +1,29 @@
-//! YAML as a tree that knows on which line each part stands. Bounded: what comes from strangers may be made to grow.
+//! Parses YAML into a tree with line numbers. Size and depth are limited, since the input is untrusted and aliases can
+//! expand.
 
 use std::collections::HashMap;
 
 use saphyr_parser::{Event, Parser, ScalarStyle, ScanError, Span, StrInput};
 use serde_json::{Map, Number, Value};
 
-/// Deeper than anybody writes by hand.
+/// Maximum nesting depth.
 const DEEPEST: usize = 32;
-/// More parts than any frontmatter has, aliases written out.
+/// Maximum number of nodes, with aliases expanded.
 const MOST_PARTS: usize = 20_000;
-/// The most text that aliases may repeat: one long text under many aliases is few parts.
+/// Maximum bytes of text repeated by aliases: a long text with many aliases has few nodes.
 const MAX_ALIASED_BYTES: usize = 1 << 20;
 
 const TOO_LARGE: &str = "it is too large or nested too deeply";
 
-/// Why a text is not the YAML it should be.
+/// A parse error.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Broken {
-    /// On which line, from 1.
+    /// The line, from 1.
     pub(crate) line: usize,
     pub(crate) what: String,
 }
 
-/// One part of a document.
+/// A node of a document.
 #[derive(Debug, Clone)]
 pub(crate) struct Node {
     pub(crate) part: Part,
@@ -41,13 +42,13 @@ pub(crate) enum Part {
 #[derive(Debug, Clone)]
 pub(crate) struct Member {
     pub(crate) key: String,
-    /// Where the key stands.
+    /// The line of the key.
     pub(crate) line: usize,
     pub(crate) node: Node,
 }
 
 impl Node {
-    /// The members of a mapping; none where it is something else.
+    /// Returns the members of a mapping; empty for other nodes.
     pub(crate) fn members(&self) -> &[Member] {
         match &self.part {
             Part::Map(members) => members,
@@ -59,7 +60,7 @@ impl Node {
         self.members().iter().find(|member| member.key == key)
     }
 
-    /// The text of a scalar that is one.
+    /// Returns the text of a string scalar.
     pub(crate) fn text(&self) -> Option<&str> {
         match &self.part {
             Part::Scalar(Value::String(text)) => Some(text),
@@ -71,7 +72,7 @@ impl Node {
         matches!(self.part, Part::Scalar(Value::Null))
     }
 
-    /// The part as plain data.
+    /// Converts the node to a JSON value.
     pub(crate) fn value(&self) -> Value {
         match &self.part {
             Part::Scalar(value) => value.clone(),
@@ -84,7 +85,7 @@ impl Node {
     }
 }
 
-/// The one document of a text; an empty one is null.
+/// Parses a text with a single document; an empty one is null.
 pub(crate) fn parse(text: &str) -> Result<Node, Broken> {
     let mut reader =
         Reader { events: Parser::new_from_str(text), anchors: HashMap::new(), parts: 0, aliased: 0 };
@@ -115,7 +116,7 @@ struct Reader<'a> {
     events: Parser<'a, StrInput<'a>>,
     anchors: HashMap<usize, Node>,
     parts: usize,
-    /// Bytes of text that aliases repeated so far.
+    /// Bytes of text repeated by aliases so far.
     aliased: usize,
 }
 
@@ -178,7 +179,7 @@ impl<'a> Reader<'a> {
             if matches!(event, Event::MappingEnd | Event::StreamEnd) {
                 return Ok(Part::Map(members));
             }
-            // A key is what was written, whatever it would mean as a value.
+            // A key is always its text, whatever type it would have as a value.
             let key = match &event {
                 Event::Scalar(text, ..) => text.clone().into_owned(),
                 _ => return Err(broken(span, "a key must be a plain word")),
@@ -203,7 +204,7 @@ fn size(node: &Node) -> usize {
     }
 }
 
-/// The bytes of all keys and texts.
+/// Total size of all keys and texts, in bytes.
 fn text_bytes(node: &Node) -> usize {
     match &node.part {
         Part::Scalar(Value::String(text)) => text.len(),
@@ -213,7 +214,7 @@ fn text_bytes(node: &Node) -> usize {
     }
 }
 
-/// A plain scalar by the core schema of YAML 1.2.
+/// Resolves a plain scalar by the core schema of YAML 1.2.
 fn scalar(text: String) -> Value {
     match text.as_str() {
         "" | "~" | "null" | "Null" | "NULL" => return Value::Null,
@@ -283,7 +284,7 @@ mod tests {
         }
         assert!(parse(&text).unwrap_err().what.contains("too large"));
         assert!(parse(&"[".repeat(100_000)).is_err());
-        // Few parts, and each of them long: a text of a hundred kilobytes that would become gigabytes.
+        // Few nodes with long text: 100 kB of input that would expand to gigabytes.
         let long = |aliases: usize| {
             format!("a: &a \"{}\"\nb: [{}]\n", "x".repeat(100_000), vec!["*a"; aliases].join(", "))
         };

@@ -1,20 +1,20 @@
-//! Frontmatter that is no YAML but whose meaning is plain: values with colons that nobody quoted, tabs for blanks.
+//! Repairs frontmatter that is invalid YAML but unambiguous: unquoted values with colons, tabs as indentation.
 
 use std::fmt::Write as _;
 
-/// A line that was read otherwise than it is written.
+/// A repaired line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Mended {
-    /// Which line, from 1.
+    /// The line, from 1.
     pub(crate) line: usize,
-    /// As it should be written.
+    /// The corrected line.
     pub(crate) instead: String,
 }
 
-/// Characters that begin something else than a plain text.
+/// Characters that cannot start a plain scalar.
 const BEGINNINGS: [char; 10] = ['@', '`', '%', '*', '&', '!', '{', '[', '|', '>'];
 
-/// The text with what nobody quoted quoted, and the lines that this took. Lines stay where they are.
+/// Quotes the values that need it. Returns the text and the repaired lines; line numbers do not change.
 pub(crate) fn repair(text: &str) -> (String, Vec<Mended>) {
     let lines: Vec<&str> = text.lines().collect();
     let mut out: Vec<String> = Vec::new();
@@ -31,7 +31,7 @@ pub(crate) fn repair(text: &str) -> (String, Vec<Mended>) {
             out.push(plain);
             continue;
         };
-        // A text that goes on over several lines is one text, whatever colons it has.
+        // A value that continues on indented lines is one text, even with colons in it.
         let mut whole = value.to_owned();
         let mut more = 0;
         if plain.starts_with("description:") && !is_marked(value) {
@@ -60,7 +60,7 @@ pub(crate) fn repair(text: &str) -> (String, Vec<Mended>) {
     (out.join("\n") + "\n", mended)
 }
 
-/// Tabs before the first word count as two blanks each.
+/// Replaces each tab of the indentation by two spaces.
 fn untabbed(line: &str) -> String {
     let words = line.trim_start_matches([' ', '\t']);
     let indent = &line[..line.len() - words.len()];
@@ -71,7 +71,7 @@ fn untabbed(line: &str) -> String {
     " ".repeat(blanks) + &words.replace(":\t", ": ")
 }
 
-/// The key and value of a line that has both.
+/// Returns key and value of a line that has both.
 fn pair(line: &str) -> Option<(&str, &str)> {
     let words = line.trim_start();
     let words = words.strip_prefix("- ").unwrap_or(words);
@@ -81,7 +81,7 @@ fn pair(line: &str) -> Option<(&str, &str)> {
     (is_key && !value.is_empty()).then_some((key, value))
 }
 
-/// Whether a value says itself where it ends.
+/// Whether a value is quoted or a block scalar.
 fn is_marked(value: &str) -> bool {
     let closed = |quote: char| value.len() > 1 && value.starts_with(quote) && value.ends_with(quote);
     closed('"') || closed('\'') || value.starts_with(['|', '>'])
@@ -98,7 +98,7 @@ fn needs_quotes(value: &str) -> bool {
         || value.starts_with(['"', '\''])
 }
 
-/// A text in double quotes, as YAML reads them.
+/// Returns a text as a double-quoted YAML scalar.
 pub(crate) fn quoted(text: &str) -> String {
     let mut out = String::from("\"");
     for c in text.chars() {
@@ -107,7 +107,7 @@ pub(crate) fn quoted(text: &str) -> String {
             '\\' => out.push_str("\\\\"),
             '\t' => out.push_str("\\t"),
             '\n' => out.push_str("\\n"),
-            // YAML breaks lines at some of these and refuses others.
+            // YAML treats some of these as line breaks and rejects others.
             other if other.is_control() || matches!(other, '\u{2028}' | '\u{2029}' | '\u{feff}') => {
                 let _ = write!(out, "\\u{:04x}", u32::from(other));
             }

@@ -1,5 +1,5 @@
-//! Finds the Python interpreter behind a command. The command is started outside the sandbox, so it gets neither the
-//! variables nor the current folder of this process: both may come from a project that nobody trusts.
+//! Finds the Python interpreter behind a command. The command runs outside the sandbox, so it inherits neither the
+//! environment nor the current folder of this process: both may come from an untrusted project.
 
 use std::ffi::OsString;
 use std::path::{Component, Path, PathBuf};
@@ -12,13 +12,12 @@ use toolhub_sandbox::Program;
 
 use crate::interpreter;
 
-/// How long an interpreter may take to answer.
+/// Timeout of the query to the interpreter.
 pub(super) const ANSWER_TIMEOUT: Duration = Duration::from_secs(20);
 
 const ASK: &str = "import sys, json; print(json.dumps([sys.executable, sys.prefix, sys.base_prefix]))";
 
-/// Asks the interpreter where it really is: what stands on the path may be a script that leads to it. It is started in
-/// `folder`.
+/// Runs the interpreter in `folder` to get its real path: the command may be a wrapper script.
 pub(super) async fn locate(wanted: &str, folder: &Path) -> Result<Program, Text> {
     let none = |english: &str, chinese: &str| {
         Text::new(
@@ -46,7 +45,7 @@ pub(super) async fn locate(wanted: &str, folder: &Path) -> Result<Program, Text>
     let told: [String; 3] = serde_json::from_slice(&answer.stdout)
         .map_err(|_| failed(String::from_utf8_lossy(&answer.stderr).trim()))?;
     let [program, prefix, base] = told.map(PathBuf::from);
-    // The owner may have written `..`; links stay, by which a virtual environment is found.
+    // The configured path may contain `..`. Symbolic links are kept, because a virtual environment is found by them.
     let has_parents = program.components().any(|part| part == Component::ParentDir);
     let program = if has_parents { canonical_place(&program) } else { program };
     Ok(Program { prefixes: vec![prefix, base], ..Program::of_owner(program) })
@@ -56,11 +55,11 @@ pub(super) async fn locate(wanted: &str, folder: &Path) -> Result<Program, Text>
 #[derive(Debug, PartialEq, Eq)]
 enum NoCommand {
     Missing,
-    /// It would mean another program in each folder.
+    /// A relative path: it would resolve to another program in each folder.
     Relative,
 }
 
-/// The program that a command means, wherever it is started.
+/// Resolves a command to a path that does not depend on the current folder.
 fn command_path(wanted: &str) -> Result<PathBuf, NoCommand> {
     let path = Path::new(wanted);
     if path.is_absolute() {
@@ -69,15 +68,15 @@ fn command_path(wanted: &str) -> Result<PathBuf, NoCommand> {
     if wanted.contains(std::path::is_separator) {
         return Err(NoCommand::Relative);
     }
-    // Windows finds commands by endings that are not written.
+    // Windows resolves commands with implicit file extensions.
     if cfg!(windows) {
         return Ok(path.to_owned());
     }
     interpreter::on_path(wanted).ok_or(NoCommand::Missing)
 }
 
-/// The variables that a version manager needs to find an interpreter: those that a script gets, with the values of this
-/// process. `PATH` is without relative folders.
+/// The environment variables that version managers need: the same as for scripts, with the values of this process.
+/// `PATH` excludes relative folders.
 fn variables() -> Vec<(&'static str, OsString)> {
     let names: &[&str] =
         if cfg!(windows) { &["LANG", "USERPROFILE", "SYSTEMROOT", "PATHEXT"] } else { &["LANG", "HOME"] };
@@ -86,7 +85,7 @@ fn variables() -> Vec<(&'static str, OsString)> {
     own.chain(path.map(|path| ("PATH", path))).collect()
 }
 
-/// The canonical folder of a file, and its name: the file itself must not be a link.
+/// Canonicalizes the folder of a file, but not the file itself, which may be a symbolic link.
 pub(super) fn canonical_place(file: &Path) -> PathBuf {
     let whole = std::path::absolute(file).unwrap_or_else(|_| file.to_owned());
     let folder = whole.parent().and_then(|folder| folder.canonicalize().ok());

@@ -1,5 +1,5 @@
-//! Python files whose classes are tools: told apart without importing them, remembered by file, run by a small runner. Which
-//! interpreter does that is found out in `locate`.
+//! Python files whose classes are tools: listed without importing them, cached by file digest, run by `runner.py`.
+//! `locate` finds the interpreter.
 
 mod locate;
 
@@ -21,30 +21,31 @@ use crate::fault::{Fault, Weight};
 use crate::file_set::sha256;
 use crate::run::{self, Job, RunError};
 
-/// What tells and runs the classes of a file.
+/// Lists and runs the classes of a file.
 const RUNNER: &str = include_str!("runner.py");
-/// The longest file that is looked at.
+/// Maximum size of an inspected file, in bytes.
 const LARGEST: u64 = 1 << 20;
-/// Files that are looked at in one go.
+/// Number of files inspected per process.
 const AT_ONCE: usize = 50;
 
-/// Where an interpreter starts: version managers read files of the current folder, which may be a stranger's.
+/// Working directory of an interpreter: version managers read files of the current folder, which may be untrusted.
 const NEUTRAL_FOLDER: &str = "/";
 
-/// The classes of Python files, and how they are run.
+/// Lists and runs the classes of Python files.
 #[derive(Debug)]
 pub(crate) struct Python {
     /// The command of the interpreter.
     wanted: String,
-    /// Must permit each start of a configured interpreter. `None` for one of the owner's own configuration, or of none.
+    /// Must permit each start of a configured interpreter. `None` for the interpreter of the user's own configuration
+    /// and for the default.
     consent: Option<Consent>,
     found: OnceCell<Result<Program, Text>>,
-    /// Where what was learned is kept.
+    /// The cache file.
     kept_in: Option<PathBuf>,
     known: Mutex<HashMap<String, Looked>>,
 }
 
-/// What a look at a file came to.
+/// The cached result of inspecting a file.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 struct Looked {
     classes: Vec<Class>,
@@ -62,25 +63,25 @@ struct Class {
     tags: Vec<String>,
 }
 
-/// What a file holds.
+/// The tools and faults of a file.
 #[derive(Debug, Default)]
 pub(crate) struct Classes {
     pub(crate) tools: Vec<SkillTool>,
     pub(crate) faults: Vec<Fault>,
 }
 
-/// Which files are looked at.
+/// Which files are inspected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Look {
-    /// Those that may hold tools.
+    /// Only those that may define tools.
     Likely,
-    /// All of them, as what cannot be read may have been meant for a tool.
+    /// All, since a file with a syntax error may be intended as a tool.
     Every,
 }
 
 impl Python {
-    /// The Python of that name; what is learned of files is kept in `folder`. A configured one, which is any but `None`, is
-    /// started only if `consent` permits it.
+    /// Creates it for a command; results are cached in `folder`. `consent` applies only if `wanted` is configured
+    /// (`Some`).
     pub(crate) fn new(wanted: Option<&str>, folder: Option<&Path>, consent: Option<Consent>) -> Self {
         let consent = consent.filter(|_| wanted.is_some());
         let kept_in = folder.map(|folder| folder.join("python-skills.json"));
@@ -101,8 +102,8 @@ impl Python {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The interpreter itself: what is called `python3` may only lead to it. Consent is checked each time, since each caller
-    /// starts it.
+    /// Locates the interpreter itself, since `python3` may be a wrapper. Consent is checked on each call, because each
+    /// caller starts the interpreter.
     pub(crate) async fn interpreter(&self) -> Result<&Program, Text> {
         let permit = self.consent.as_ref().map(Consent::permit).transpose();
         let permit = permit.map_err(|why| refused(&self.wanted, &why))?;
@@ -111,7 +112,7 @@ impl Python {
         found.as_ref().map_err(Clone::clone)
     }
 
-    /// What the classes of these files are; each is looked at once, for as long as it stays as it is.
+    /// Lists the classes of files. Each version of a file is inspected once.
     pub(crate) async fn classes(&self, files: &[(PathBuf, Look)]) -> HashMap<PathBuf, Classes> {
         let (mut texts, mut likely) = (HashMap::new(), HashSet::new());
         for (file, look) in files {
@@ -138,7 +139,7 @@ impl Python {
         let mut found = HashMap::new();
         for (file, digest) in &texts {
             let looked = self.known().get(digest).cloned();
-            // Without Python nobody can tell, and most such files are no tools.
+            // Without an interpreter only likely files are reported, since most other Python files are not tools.
             if looked.is_none() && !likely.contains(file) {
                 continue;
             }
@@ -183,7 +184,7 @@ impl Python {
         Ok(())
     }
 
-    /// What was learned outlives this run, if it can; otherwise it is learned again.
+    /// Writes the cache to disk; errors are ignored, since the cache can be rebuilt.
     fn keep(&self) {
         let Some(file) = &self.kept_in else { return };
         let Ok(text) = serde_json::to_vec(&*self.known()) else { return };
@@ -202,7 +203,7 @@ impl Python {
         let _ = write();
     }
 
-    /// How a class of a file is run.
+    /// Returns program and arguments that run a class of a file.
     pub(crate) async fn run_class(&self, file: &Path, class: &str) -> Result<(Program, Vec<OsString>), Text> {
         let interpreter = self.interpreter().await?.clone();
         let mut arguments: Vec<OsString> = ["-I", "-B", "-X"].map(Into::into).to_vec();
@@ -212,7 +213,7 @@ impl Python {
         Ok((interpreter, arguments))
     }
 
-    /// How a script is run.
+    /// Returns program and arguments that run a script.
     pub(crate) async fn run_script(&self, file: &Path) -> Result<(Program, Vec<OsString>), Text> {
         let interpreter = self.interpreter().await?.clone();
         let mut arguments: Vec<OsString> = ["-s", "-B", "-X"].map(Into::into).to_vec();
@@ -221,8 +222,8 @@ impl Python {
     }
 }
 
-/// Names a folder that cannot exist for the cache of compiled code: what lies beside a file is not what was agreed to. On
-/// Windows every user may create `\proc` on a drive, so the folder is below the interpreter's own file.
+/// Sets `pycache_prefix` to a folder that cannot exist: `.pyc` files beside a source file are not covered by the
+/// approval. On Windows any user can create `\proc` on a drive, so the folder is below the interpreter's own file.
 fn no_cache(interpreter: &Path) -> OsString {
     let mut option = OsString::from("pycache_prefix=");
     if cfg!(windows) {
@@ -241,7 +242,7 @@ fn refused(wanted: &str, why: &Text) -> Text {
     )
 }
 
-/// The digest of a file, and whether it may hold tools: most Python files do not.
+/// Returns the digest of a file, and whether it may define tools.
 fn candidate(file: &Path) -> Option<(String, bool)> {
     let found =
         std::fs::symlink_metadata(file).ok().filter(|found| found.is_file() && found.len() <= LARGEST)?;

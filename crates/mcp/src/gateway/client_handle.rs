@@ -1,4 +1,4 @@
-//! The way back to a client while one of its requests runs.
+//! Access to a client while one of its requests is running: notifications, progress and requests from the server.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -22,14 +22,14 @@ use crate::era::Era;
 pub(crate) use crate::era::{CAPABILITIES, INFO, LOG_LEVEL, VERSION};
 use crate::wire;
 
-/// How long a client may think about a question.
+/// How long the answer to a server request may take, as people may have to decide.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(600);
-/// Said where a client cannot be asked.
+/// The error code for requests that the client cannot answer.
 const CANNOT: i64 = -32601;
-/// A request needs something of its client that the client does not offer.
+/// The request needs a capability that the client does not declare.
 const MISSING_CAPABILITY: i64 = -32021;
 
-/// A question to a modern client.
+/// A server request to a modern client.
 #[derive(Debug)]
 pub(crate) struct Question {
     pub(crate) method: String,
@@ -37,7 +37,7 @@ pub(crate) struct Question {
     pub(crate) reply: oneshot::Sender<Answer>,
 }
 
-/// The questions a legacy client was asked, by their number.
+/// The open server requests to a legacy client, by id.
 #[derive(Debug, Default)]
 pub(crate) struct Questions {
     count: AtomicU64,
@@ -45,7 +45,8 @@ pub(crate) struct Questions {
 }
 
 impl Questions {
-    /// The same, whose numbers begin after that one: no answer to an earlier question is taken for one to a later.
+    /// Creates an empty table whose ids start after `number`, so that an answer to an earlier request is not matched to a
+    /// later one.
     pub(crate) fn after(number: u64) -> Self {
         Self { count: AtomicU64::new(number), open: Mutex::default() }
     }
@@ -54,7 +55,7 @@ impl Questions {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Hands an answer to whoever asked; whether anybody did.
+    /// Passes an answer to the request that waits for it. Returns false if there is none.
     pub(crate) fn settle(&self, id: u64, answer: Answer) -> bool {
         let asked = self.open().remove(&id);
         asked.is_some_and(|reply| reply.send(answer).is_ok())
@@ -82,46 +83,46 @@ impl Drop for Forget<'_> {
     }
 }
 
-/// A client, as the requests it makes know it.
+/// The properties of a client that all its requests share.
 #[derive(Debug, Clone)]
 pub(crate) struct ClientFacts {
-    /// Its number; no other client has it.
+    /// Unique among all clients.
     pub(crate) number: u64,
     pub(crate) era: Era,
-    /// What it can be asked.
+    /// The declared capabilities.
     pub(crate) capabilities: RawJson,
-    /// What a legacy client was asked.
+    /// The open server requests to a legacy client.
     pub(crate) questions: Arc<Questions>,
-    /// What a legacy client wants to hear of logs.
+    /// The log level that a legacy client has set.
     pub(crate) level: Arc<Level>,
 }
 
-/// The way back to the client that made one request.
+/// Access to the client of one request.
 pub(crate) struct ClientHandle {
     facts: ClientFacts,
     asking: Option<RequestContext>,
     meta: RawObject,
     extras: RawObject,
-    /// What the client calls the progress of its request, where it wants to hear of it.
+    /// The progress token of the request, if the client sent one.
     progress: Mutex<Option<RawJson>>,
-    /// Whether it wants to hear what is logged.
+    /// Whether the client wants log messages.
     hears_log: bool,
-    /// What it was to be asked and says it cannot be.
+    /// The capability that the server needed and the client does not declare.
     lacking: Mutex<Option<String>>,
     pub(crate) words: ClientQueue,
 }
 
 impl ClientHandle {
-    /// The way back to the client that made a request with these params, and what they say beside that.
+    /// Creates the handle of a request with these params. Returns it together with the params without `_meta`.
     pub(crate) fn new(facts: ClientFacts, Params { members, mut meta }: Params) -> (Arc<Self>, RawObject) {
         let progress = Mutex::new(meta.get("progressToken").cloned());
-        // A legacy client hears logs unless it says otherwise.
+        // A legacy client receives log messages unless it sets a level.
         let legacy = facts.era == Era::Legacy;
         let hears_log = legacy || meta.contains(LOG_LEVEL);
         let ours = ["progressToken", VERSION, CAPABILITIES, INFO];
         meta.retain(|name| !(ours.contains(&name) || legacy && name == LOG_LEVEL));
         let mut extras = RawObject::default();
-        // Legacy revisions have no such members, so no server gets them from a legacy client.
+        // Legacy revisions do not have these members, so they are not forwarded from legacy clients.
         for name in [INPUT_RESPONSES, REQUEST_STATE] {
             if let Some(value) = members.get(name).filter(|_| !legacy) {
                 extras.set(name, value.clone());
@@ -132,12 +133,12 @@ impl ClientHandle {
         (Arc::new(Self { facts, asking, meta, extras, progress, hears_log, lacking, words }), members)
     }
 
-    /// The principal that made the request, where it is known.
+    /// Returns the principal of the request, if known.
     pub(crate) fn principal_budget(&self) -> Option<&Principal> {
         self.asking.as_ref().map(|asking| &asking.principal)
     }
 
-    /// Waits for an answer, as long as the client is there and people may think.
+    /// Waits for an answer until the client disconnects or the timeout expires.
     async fn wait_for(&self, answer: oneshot::Receiver<Answer>) -> Answer {
         let gone = || (-32000, "the client is gone".to_owned());
         tokio::select! {
@@ -149,13 +150,13 @@ impl ClientHandle {
         }
     }
 
-    /// What the client calls the progress of its request from now on: it came again with answers.
+    /// Replaces the progress token: the client has repeated its request with input responses.
     pub(crate) fn rename_progress(&self, token: Option<RawJson>) {
         *self.progress.lock().unwrap_or_else(PoisonError::into_inner) = token;
     }
 
-    /// The outcome of the request, as it is sent to the client. If it failed after the server wanted something that the client
-    /// does not declare, the error names that capability (2026-07-28, basic: `_meta`).
+    /// Returns the final result of the request. If it failed after the server needed a capability that the client does
+    /// not declare, the error names that capability (2026-07-28, basic: `_meta`).
     pub(crate) fn judge(&self, served: Served) -> Served {
         let lacking = self.lacking.lock().unwrap_or_else(PoisonError::into_inner).take();
         let Some(part) = lacking else { return served };
@@ -178,12 +179,12 @@ impl ClientHandle {
         }
     }
 
-    /// Whether the client says that it can be asked that.
+    /// Returns whether the client declares the capability that `method` needs.
     fn can_be_asked(&self, method: &str) -> bool {
         let (part, _) = method.split_once('/').unwrap_or((method, ""));
         let known = ["sampling", "elicitation", "roots"].contains(&part);
         let can = !known || self.facts.capabilities.object().is_some_and(|can| can.contains(part));
-        // Servers ask for roots by the way and do without; only what a request is about counts.
+        // Servers request roots incidentally and can do without them, so a missing `roots` does not explain a failure.
         if !can && part != "roots" {
             *self.lacking.lock().unwrap_or_else(PoisonError::into_inner) = Some(part.to_owned());
         }
@@ -191,17 +192,18 @@ impl ClientHandle {
     }
 }
 
-/// Why a client is not asked.
+/// The reason why a server request is not sent to the client.
 fn undeclared(part: &str) -> String {
     format!("the client does not declare the capability `{part}`")
 }
 
-/// Whether a result is the failure of a tool.
+/// Returns whether a result is a tool error.
 fn is_error(result: &RawJson) -> bool {
     result.object().is_some_and(|result| result.get("isError").is_some_and(|flag| flag.get() == "true"))
 }
 
-/// The failure of a tool that says why. Most servers repeat what they were answered, and then it stays as it is.
+/// Adds the reason to a tool error. Most servers repeat the error that they received, and then the result stays
+/// unchanged.
 fn naming(result: RawJson, why: &str) -> RawJson {
     let blocks = || result.object()?.get("content")?.decode::<Vec<RawJson>>().ok();
     let Some(mut blocks) = blocks().filter(|_| !result.get().contains(why)) else { return result };
@@ -226,7 +228,8 @@ impl Caller for ClientHandle {
         &self.extras
     }
 
-    /// A modern server is silent unless it is asked.
+    /// Modern servers send log messages only for requests that carry a level, so the level of a legacy client is added to
+    /// each request.
     fn hears(&self) -> Option<RawJson> {
         (self.facts.era == Era::Legacy).then(|| self.facts.level.written())
     }
@@ -248,7 +251,7 @@ impl Caller for ClientHandle {
         if method == "notifications/message" && !heard {
             return;
         }
-        // A client that does not read loses what it is told, and nobody waits for it.
+        // The queue drops messages if the client does not read; the server never waits for it.
         self.words.tell(message::notification(method, params));
     }
 

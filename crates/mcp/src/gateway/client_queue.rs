@@ -1,4 +1,4 @@
-//! What is to be said to a client while its request runs. Most requests end without a word, so nothing is made for them.
+//! The messages for a client while its request is running. Most requests need none, so an empty queue allocates nothing.
 
 use std::collections::VecDeque;
 use std::future::poll_fn;
@@ -9,26 +9,26 @@ use tokio::sync::Notify;
 
 use super::client_handle::Question;
 
-/// Messages that may wait on their way to a client; what is told beyond that is lost.
+/// Maximum number of queued messages; further notifications are dropped.
 const WAITING: usize = 256;
-/// Bytes of such messages; one is taken whatever its length.
+/// Maximum size of the queued messages in bytes. A single message is accepted regardless of its length.
 const MAX_WAITING_BYTES: usize = 1 << 20;
 
-/// Something for a client.
+/// A message for a client.
 #[derive(Debug)]
 pub(crate) enum QueuedMessage {
-    /// A message, as it is sent.
+    /// A serialized JSON-RPC message.
     Message(String),
-    /// A question that a modern client gets as a result.
+    /// A server request, which a modern client receives as a result.
     Question(Box<Question>),
 }
 
 #[derive(Debug, Default)]
 struct State {
     words: VecDeque<QueuedMessage>,
-    /// Bytes of the messages among them.
+    /// The total size of the queued messages in bytes.
     bytes: usize,
-    /// Who says them to the client, while there are none.
+    /// The task that sends the messages, while the queue is empty.
     waiting: Option<Waker>,
     closed: bool,
 }
@@ -43,7 +43,7 @@ impl State {
     }
 }
 
-/// What waits to be said.
+/// A queue of messages for a client.
 #[derive(Debug, Default)]
 pub(crate) struct ClientQueue {
     state: Mutex<State>,
@@ -55,7 +55,7 @@ impl ClientQueue {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Tells something. A client that does not read loses what it is told, and nobody waits for it.
+    /// Queues a notification. It is dropped if the queue is full, so that a slow client never delays the server.
     pub(crate) fn tell(&self, text: String) {
         let state = self.state();
         let fits = state.bytes == 0 || state.bytes.saturating_add(text.len()) <= MAX_WAITING_BYTES;
@@ -64,17 +64,17 @@ impl ClientQueue {
         }
     }
 
-    /// Says something that must not be lost.
+    /// Queues a message that must not be dropped.
     pub(crate) fn put(&self, word: QueuedMessage) {
         say(self.state(), word);
     }
 
-    /// What is to be said next, if there is anything.
+    /// Returns the next message, if any.
     pub(crate) fn take(&self) -> Option<QueuedMessage> {
         self.state().pop()
     }
 
-    /// Waits for what is to be said next. One at a time waits for that.
+    /// Waits for the next message. Only one task may wait at a time.
     pub(crate) async fn next(&self) -> QueuedMessage {
         poll_fn(|context| {
             let mut state = self.state();
@@ -92,7 +92,7 @@ impl ClientQueue {
         .await
     }
 
-    /// The client is gone: nobody hears anything any more.
+    /// Closes the queue, as the client has disconnected.
     pub(crate) fn close(&self) {
         let mut state = self.state();
         state.closed = true;
@@ -102,7 +102,7 @@ impl ClientQueue {
         self.closed.notify_waiters();
     }
 
-    /// Waits until the client is gone.
+    /// Waits until the queue is closed.
     pub(crate) async fn closed(&self) {
         let closed = self.closed.notified();
         tokio::pin!(closed);
@@ -113,7 +113,7 @@ impl ClientQueue {
     }
 }
 
-/// Adds a word, and wakes whoever waits for one.
+/// Adds a message, and wakes the waiting task.
 fn say(mut state: MutexGuard<'_, State>, word: QueuedMessage) {
     if let QueuedMessage::Message(text) = &word {
         state.bytes += text.len();

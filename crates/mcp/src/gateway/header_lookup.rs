@@ -1,42 +1,42 @@
-//! The headers of a request, however whoever took it in keeps them.
+//! Access to request headers, independent of the HTTP implementation that parsed them.
 
 use http::HeaderMap;
 
-/// Headers that can be looked up.
+/// Headers that can be looked up by name.
 pub trait HeaderLookup: Sync {
-    /// The value of the first header of that name, which is written in small letters.
+    /// Returns the value of the first header of that name, which must be lower-case.
     fn value(&self, name: &str) -> Option<&[u8]>;
 
-    /// Whether the value of any header of that name is such.
+    /// Returns whether the predicate holds for the value of any header of that name.
     fn any(&self, name: &str, such: &mut dyn FnMut(&[u8]) -> bool) -> bool;
 
-    /// Whether the first header of that name says just that.
+    /// Returns whether the first header of that name has exactly this value.
     fn says(&self, name: &str, text: &str) -> bool {
         self.value(name).is_some_and(|value| value == text.as_bytes())
     }
 
-    /// The value as a text; one that is none is not there.
+    /// Returns the value if it is printable ASCII.
     fn text(&self, name: &str) -> Option<&str> {
         self.value(name).and_then(printable)
     }
 
-    /// The session that it belongs to. Every message is asked that, and the next one too.
+    /// Returns the session id. Every message needs it, so that implementations may cache its position.
     fn session(&self) -> Option<&str> {
         self.text(SESSION_ID)
     }
 
-    /// The revision that it is made in.
+    /// Returns the protocol revision.
     fn revision(&self) -> Option<&str> {
         self.text(PROTOCOL_VERSION)
     }
 }
 
-/// What names a session.
+/// The header with the session id.
 pub const SESSION_ID: &str = "mcp-session-id";
-/// What names a revision.
+/// The header with the protocol revision.
 pub const PROTOCOL_VERSION: &str = "mcp-protocol-version";
 
-/// What can be read as a text.
+/// Returns the value as text if it consists of printable ASCII and tabs.
 pub fn printable(value: &[u8]) -> Option<&str> {
     let printable = |byte: &u8| (b' '..=b'~').contains(byte) || *byte == b'\t';
     std::str::from_utf8(value).ok().filter(|text| text.as_bytes().iter().all(printable))

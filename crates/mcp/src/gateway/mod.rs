@@ -1,5 +1,5 @@
-//! The gateway: serves whatever stands behind it as an MCP server, to clients of both eras. How messages travel is for
-//! `http` and `duplex`; what they mean is here.
+//! The gateway: serves a [`Backend`] as an MCP server, to clients of both eras. The transports are in `http` and
+//! `duplex`; the semantics of messages are here.
 
 mod backend;
 mod body;
@@ -70,7 +70,7 @@ use crate::scan;
 
 /// The member of `_meta` that relates a message to a task (2025-11-25, basic/utilities/tasks).
 const RELATED_TASK: &str = "io.modelcontextprotocol/related-task";
-/// Said to who waits still when everything ends.
+/// The error of requests that are still running when the gateway stops.
 const ENDING: i64 = -32000;
 const CUT: &str = "the gateway was stopped before this was done; what had begun may have had its effect";
 
@@ -81,13 +81,14 @@ pub struct Gateway {
     session_ids: SessionIds,
     rounds: PendingInputs,
     clients: AtomicU64,
-    /// What no modern client has: questions that are open beside its requests, and a level that it set.
+    /// Shared by all modern clients, which have neither requests from the server outside of results nor a log level of a
+    /// session.
     never: (Arc<Questions>, Arc<Level>),
     tasks: TaskTracker,
     closing: CancellationToken,
-    /// What still runs is given up. Every request waits for it.
+    /// Cancelled when the remaining requests are aborted. Every request waits for it.
     ending: PerWorker<CancellationToken>,
-    /// How many requests were.
+    /// The number of requests aborted that way.
     cut: AtomicUsize,
 }
 
@@ -97,13 +98,13 @@ impl fmt::Debug for Gateway {
     }
 }
 
-/// Whose request it is.
+/// The client that a request belongs to.
 struct Client {
     facts: ClientFacts,
     session: Option<Arc<Session>>,
 }
 
-/// The same while it is served.
+/// The state of a request that is being served.
 struct RequestState {
     era: Era,
     session: Option<Arc<Session>>,
@@ -111,7 +112,7 @@ struct RequestState {
 }
 
 impl Gateway {
-    /// Serves that backend.
+    /// Creates a gateway for a backend.
     pub fn new(backend: Arc<dyn Backend>) -> Self {
         Self {
             backend,
@@ -127,34 +128,34 @@ impl Gateway {
         }
     }
 
-    /// The same, with sessions that can be resumed with that record. The profile's name keeps them apart from
-    /// those of other profiles.
+    /// Makes sessions resumable by means of `record`. The profile name separates them from the sessions of other
+    /// profiles.
     #[must_use]
     pub fn with_sessions(mut self, profile: &str, record: Arc<SessionRecord>) -> Self {
         self.session_ids = SessionIds::new(profile, record);
         self
     }
 
-    /// How many sessions of legacy clients there are.
+    /// Returns the number of sessions of legacy clients.
     pub fn sessions(&self) -> usize {
         self.sessions.len()
     }
 
-    /// Ends streams that would stay open for ever, and waits for what runs beside requests, at most so long.
+    /// Ends long-lived streams, and waits for background tasks, at most `patience`.
     pub async fn close(&self, patience: Duration) {
         self.closing.cancel();
         self.tasks.close();
         let _ = tokio::time::timeout(patience, self.tasks.wait()).await;
     }
 
-    /// Gives up every request that still runs or waits for an answer of its client; servers are told, and so is whoever
-    /// still listens.
+    /// Aborts every request that is running or waits for input of its client. Servers receive a cancellation, and
+    /// connected clients an error.
     pub fn give_up(&self) {
         self.ending.all().for_each(CancellationToken::cancel);
         self.cut.fetch_add(self.rounds.clear(), Ordering::Relaxed);
     }
 
-    /// How many requests were given up so.
+    /// Returns the number of requests aborted by [`Self::give_up`].
     pub fn cut(&self) -> usize {
         self.cut.load(Ordering::Relaxed)
     }
@@ -163,12 +164,12 @@ impl Gateway {
         self.clients.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// Begins a request.
+    /// Starts a request.
     fn start(self: &Arc<Self>, request: Request, params: Params, client: Client) -> Running {
         let Client { facts, session } = client;
         let era = facts.era;
         let mut params = params;
-        // It may name a task of another principal; requests name their own in `taskId`, where it is checked.
+        // It may name a task of another principal. Requests name their task in `taskId`, which is checked.
         params.meta.remove(RELATED_TASK);
         let (link, members) = ClientHandle::new(facts, params);
         let wanting = RequestState { era, session, link: Arc::clone(&link) };
@@ -187,11 +188,11 @@ impl Gateway {
         Running::new(id, link, work)
     }
 
-    /// Does what a request wants.
+    /// Executes a request.
     async fn serve(&self, method: &str, params: RawObject, wanting: RequestState) -> Served {
         let RequestState { era, session, link } = wanting;
         let caller = |link: Arc<ClientHandle>| CallerLink::new(link as Arc<dyn toolhub_core::Caller>);
-        // What is not in the table reaches no server: nothing says whose it would be.
+        // Unknown methods are not forwarded: nothing determines which server would be responsible.
         let Some(known) = Method::named(method, era) else { return Err(RpcError::no_method(method)) };
         match known {
             Method::CallTool => self.call(&params, caller(link)).await.map(|result| completed(result, era)),
@@ -212,7 +213,7 @@ impl Gateway {
             Method::Initialize => {
                 Err(RpcError::new(backend::INVALID_REQUEST, "this session is initialized already"))
             }
-            // Its answer is a stream, which `http` and `duplex` open.
+            // The response is a stream, which `http` and `duplex` open.
             Method::Listen => Err(RpcError::no_method(method)),
             Method::HandOver(handed) => {
                 let result = self.hand_over(handed, params, caller(link)).await?;
@@ -235,7 +236,7 @@ impl Gateway {
         self.backend.call(GatewayCall { name, arguments, caller }).await
     }
 
-    /// The definitions of some tools, each once, for clients that are not shown them all.
+    /// Returns the definitions of the named tools, each once, for clients to which not all tools are listed.
     fn describe(&self, params: &RawObject, link: &ClientHandle) -> Served {
         let named = params.get("name").and_then(|name| name.decode::<String>().ok());
         let names = params.get("names").and_then(|names| names.decode::<Vec<String>>().ok());
@@ -244,7 +245,7 @@ impl Gateway {
             return Err(RpcError::invalid_params("`name` or `names` must name tools"));
         }
         let tools = self.backend.tools();
-        // No more than the profile has, however often one is named.
+        // Repeated names do not repeat the definition, so that the result is never longer than the complete list.
         let (mut found, mut seen) = (Vec::new(), HashSet::new());
         for name in &names {
             let unknown = || RpcError::invalid_params(format!("unknown tool: {name}"));
@@ -264,8 +265,8 @@ impl Gateway {
     }
 
     async fn hand_over(&self, method: Handed, mut params: RawObject, caller: CallerLink) -> Served {
-        // A server that ignores the case of keys could read a state there that is not checked, or another name than the one
-        // that is.
+        // Drops keys that differ from a checked one only in case: a server that ignores the case could read an unchecked
+        // `requestState`, or another name than the one that was checked.
         let (key, retried) = (method.key(), [INPUT_RESPONSES, REQUEST_STATE].map(folded));
         params.retain(|name| {
             let name_folded = folded(name);
@@ -276,8 +277,9 @@ impl Gateway {
     }
 }
 
-/// Takes the length of an answer out of the client's budget of unread answers before it is put together from these parts, so
-/// that no short request makes a long answer that is over the budget. Whoever sends the answer takes it out again.
+/// Reserves the length of a response in the budget of unread bytes before the response is assembled from these parts, so
+/// that a short request cannot produce a long response beyond the budget. The transport reserves it again when it sends
+/// the response.
 fn reserved<'a>(
     link: &ClientHandle,
     parts: impl IntoIterator<Item = &'a RawJson>,
@@ -287,7 +289,7 @@ fn reserved<'a>(
     Ok(Some(principal.take(Resource::Unread, bytes)?))
 }
 
-/// A result as the era wants it: a modern client is told that there is no more to come. The rest stays as it is.
+/// Adds `"resultType": "complete"` for modern clients if it is missing. The rest stays unchanged.
 fn completed(result: RawJson, era: Era) -> RawJson {
     match era {
         Era::Legacy => result,
@@ -299,17 +301,17 @@ fn completed(result: RawJson, era: Era) -> RawJson {
     }
 }
 
-/// An object that says at its end that there is no more to come.
+/// Appends `"resultType": "complete"` to an object.
 fn closed(result: &RawJson) -> Option<RawJson> {
     let inside = result.get().strip_suffix('}')?.trim_end();
     let comma = if inside == "{" { "" } else { "," };
     scan::put_together([inside, comma, r#""resultType":"complete"}"#].concat())
 }
 
-/// A result that says how long it keeps, where a modern client wants to know.
+/// Adds the caching members that modern clients expect in the result.
 fn cacheable(result: RawJson, era: Era) -> RawJson {
     let kind = || result.object()?.get("resultType")?.decode::<String>().ok();
-    // A text that only speaks of it is no question.
+    // A text that merely contains the word is not a request for input.
     let asks = result.get().contains("input_required") && kind().as_deref() == Some("input_required");
     match era {
         Era::Modern if !asks => {
@@ -319,12 +321,12 @@ fn cacheable(result: RawJson, era: Era) -> RawJson {
     }
 }
 
-/// What we are, to clients.
+/// The `serverInfo` of the gateway.
 fn server_info() -> RawObject {
     client_info().with("title", "toolhub")
 }
 
-/// What we can do, to clients.
+/// The capabilities of the gateway.
 fn capabilities(era: Era) -> RawObject {
     let changing = || RawObject::default().with("listChanged", true);
     let all = RawObject::default()
@@ -335,7 +337,7 @@ fn capabilities(era: Era) -> RawObject {
         .with("logging", RawObject::default());
     match era {
         Era::Legacy => all,
-        // Whether a call becomes a task is for its server to say, and for its client to allow.
+        // The server decides whether a call becomes a task, and the client whether that is allowed.
         Era::Modern => {
             let skills = RawObject::default().with("directoryRead", true);
             let extensions = RawObject::default()
@@ -346,7 +348,7 @@ fn capabilities(era: Era) -> RawObject {
     }
 }
 
-/// Something nobody can guess, as text.
+/// Returns 128 random bits as hexadecimal digits. `None` if the system has no randomness.
 pub fn secret() -> Option<String> {
     let mut bytes = [0; 16];
     getrandom::fill(&mut bytes).ok()?;
@@ -370,7 +372,7 @@ mod tests {
         check("{}", Era::Modern, &format!("{{{tail}"));
         check("{ }", Era::Modern, &format!("{{{tail}"));
         check(r#"{"\u0061":1 }"#, Era::Modern, &format!(r#"{{"\u0061":1,{tail}"#));
-        // What it has it keeps, and what only speaks of such members has none.
+        // Existing members are kept, and words inside of strings are not mistaken for members.
         check(
             r#"{"ttlMs":5,"x":"input_required and resultType"}"#,
             Era::Modern,

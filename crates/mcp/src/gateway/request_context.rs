@@ -1,5 +1,5 @@
-//! What is known of a request beside its message: who makes it, and which trace it is part of. It goes with the task that
-//! takes the message in, since it concerns neither how messages are read nor what they mean.
+//! The context of a request: its principal and its trace. It is a task-local of the task that handles the message, since
+//! it concerns neither parsing nor semantics.
 
 use toolhub_core::trace::TraceContext;
 
@@ -9,22 +9,22 @@ tokio::task_local! {
     static ASKING: RequestContext;
 }
 
-/// Who makes a request, and within what.
+/// The principal and the trace of a request.
 #[derive(Debug, Clone)]
 pub struct RequestContext {
-    /// Who.
+    /// The principal that makes the request.
     pub principal: Principal,
-    /// Its place in a trace, where traces are made.
+    /// The trace context, if tracing is enabled.
     pub trace: Option<TraceContext>,
 }
 
 impl RequestContext {
-    /// Takes a message in as this one's.
+    /// Runs `taking` with this context.
     pub fn takes<T>(self, taking: impl Future<Output = T>) -> impl Future<Output = T> {
         ASKING.scope(self, taking)
     }
 
-    /// Whose message is being taken in.
+    /// Returns the context of the current task.
     pub(crate) fn current() -> Option<Self> {
         ASKING.try_with(Clone::clone).ok()
     }

@@ -1,4 +1,4 @@
-//! The sessions of legacy clients: what was agreed with each, what runs for it, and when it is forgotten.
+//! The sessions of legacy clients: negotiated revision, requests in progress, subscriptions and expiry.
 
 use std::collections::{BTreeMap, HashMap};
 use std::future::poll_fn;
@@ -18,26 +18,26 @@ use super::event_log::{EventLog, StreamId};
 use super::session_record::Ticket;
 use super::subscriptions::{Subscription, Subscriptions};
 
-/// A session that nobody used for so long is forgotten.
+/// A session expires after this time without use.
 const IDLE: Duration = Duration::from_secs(3600);
-/// How often sessions that nobody used are looked for.
+/// Minimum interval between two searches for expired sessions.
 const SWEEP_INTERVAL: Duration = Duration::from_secs(30);
-/// Streams of one session that can be taken up again.
+/// Maximum number of resumable streams per session.
 const STREAMS: usize = 64;
 
-/// One legacy client.
+/// The session of a legacy client.
 #[derive(Debug)]
 pub(crate) struct Session {
     pub(crate) id: String,
-    /// What its id is known by among the ended ones; `None` if it ends with the process.
+    /// Identifies the session in the record of ended ones. `None` if it cannot be resumed after a restart.
     pub(crate) ticket: Option<Ticket>,
-    /// 0 unless it was resumed: then the ids of its events and of requests to its client begin elsewhere than before.
+    /// 0 unless the session was resumed. A resumed session uses other ids for events and server requests than before.
     epoch: u64,
     pub(crate) principal: Principal,
-    /// The revision that was agreed on.
+    /// The negotiated protocol revision.
     pub(crate) version: &'static str,
     pub(crate) facts: ClientFacts,
-    /// Ends with the session.
+    /// Cancelled when the session ends.
     pub(crate) closing: CancellationToken,
     state: Mutex<State>,
     streams: AtomicU64,
@@ -46,7 +46,8 @@ pub(crate) struct Session {
 #[derive(Debug)]
 struct State {
     used: Instant,
-    /// What runs, by its number here: hardly ever many at a time. What the client calls it is looked at when it gives it up.
+    /// The requests in progress, by an internal number. There are rarely many; the id of the client is compared only on
+    /// cancellation.
     running: Vec<(u64, RawJson, Arc<GivenUp>)>,
     entered: u64,
     watched: BTreeMap<String, Subscription>,
@@ -60,7 +61,7 @@ impl State {
     }
 }
 
-/// What a session begins with.
+/// The parameters of a new session.
 pub(crate) struct NewSession {
     pub(crate) id: String,
     pub(crate) ticket: Option<Ticket>,
@@ -84,7 +85,7 @@ impl Session {
         Self { id, ticket, epoch, principal, version, facts, closing, state: Mutex::new(state), streams }
     }
 
-    /// Whether it was rebuilt from its id. Then its client has missed what was told meanwhile.
+    /// Returns whether the session was rebuilt from its id. Its client may have missed notifications in the meantime.
     pub(crate) fn is_resumed(&self) -> bool {
         self.epoch != 0
     }
@@ -93,12 +94,12 @@ impl Session {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether nobody used it for long; a client that listens uses it.
+    /// Returns whether the session has expired. A client that reads a stream keeps it alive.
     fn is_idle(&self) -> bool {
         self.state().is_idle(Instant::now())
     }
 
-    /// Uses it, unless nobody did for too long; whether it can be used still.
+    /// Marks the session as used. Returns false if it has already expired.
     pub(crate) fn touch(&self) -> bool {
         let (mut state, now) = (self.state(), Instant::now());
         let kept = !state.is_idle(now);
@@ -108,8 +109,8 @@ impl Session {
         kept
     }
 
-    /// Notes a request that runs, until what is given back is dropped; that tells when the client gives it up, and when the
-    /// session ends.
+    /// Registers a request until the returned guard is dropped. The guard signals when the client cancels the request or
+    /// the session ends.
     pub(crate) fn enter(self: &Arc<Self>, id: &RawJson) -> Entered {
         let given_up = Arc::<GivenUp>::default();
         let number = {
@@ -119,14 +120,15 @@ impl Session {
             state.running.push((number, id.clone(), Arc::clone(&given_up)));
             number
         };
-        // Whoever ends the session looks for what runs after it said so.
+        // `close` cancels the token before it collects the running requests, so that checking after registration misses
+        // nothing.
         if self.closing.is_cancelled() {
             given_up.say(Reason::SessionEnded);
         }
         Entered { session: Arc::clone(self), number, given_up }
     }
 
-    /// Ends it and its subscriptions, and gives up what runs for it.
+    /// Ends the session and its subscriptions, and cancels its requests.
     pub(crate) fn close(&self) {
         self.closing.cancel();
         let (running, watched) = {
@@ -138,7 +140,7 @@ impl Session {
         drop(Subscriptions::from(watched.into_values().collect::<Vec<_>>()));
     }
 
-    /// The client gives a request up.
+    /// Cancels the requests with that id.
     pub(crate) fn cancel(&self, id: &RawJson) {
         let named =
             |(_, name, one): &(u64, RawJson, Arc<GivenUp>)| (name.get() == id.get()).then(|| Arc::clone(one));
@@ -146,10 +148,10 @@ impl Session {
         running.iter().for_each(|one| one.say(Reason::Cancelled));
     }
 
-    /// Keeps a subscription for as long as it lasts, unless it has one to the same resource.
+    /// Keeps a subscription until the session ends, unless there is one for the same resource already.
     pub(crate) fn watch(&self, uri: String, subscription: Subscription) {
         let mut state = self.state();
-        // Whoever ends the session takes its subscriptions after it said so.
+        // `close` cancels the token before it takes the subscriptions, so that none is left behind.
         if !self.closing.is_cancelled() && !state.watched.contains_key(&uri) {
             state.watched.insert(uri, subscription);
             return;
@@ -158,7 +160,7 @@ impl Session {
         drop(subscription);
     }
 
-    /// Takes a subscription out.
+    /// Removes and returns a subscription.
     pub(crate) fn unwatch(&self, uri: &str) -> Option<Subscription> {
         self.state().watched.remove(uri)
     }
@@ -167,7 +169,7 @@ impl Session {
         self.state().watched.contains_key(uri)
     }
 
-    /// A new stream that can be taken up again.
+    /// Opens a resumable stream.
     pub(crate) fn open_log(&self) -> Arc<EventLog> {
         let number = self.streams.fetch_add(1, Ordering::Relaxed);
         let log = EventLog::new(StreamId { epoch: self.epoch, number }, &self.principal);
@@ -180,7 +182,7 @@ impl Session {
         log
     }
 
-    /// A stream by its id.
+    /// Returns the stream with that id.
     pub(crate) fn log(&self, stream: StreamId) -> Option<Arc<EventLog>> {
         if stream.epoch != self.epoch {
             return None;
@@ -188,7 +190,7 @@ impl Session {
         self.state().logs.get(&stream.number).cloned()
     }
 
-    /// The stream of what belongs to no request, and whether it is new.
+    /// Returns the stream for messages that belong to no request, and whether it is new.
     pub(crate) fn own_log(&self) -> (Arc<EventLog>, bool) {
         let mut state = self.state();
         if let Some(log) = state.logs.get(&0).filter(|log| !log.is_over()) {
@@ -200,14 +202,14 @@ impl Session {
     }
 }
 
-/// A request that runs.
+/// A registered request.
 pub(crate) struct Entered {
     session: Arc<Session>,
     number: u64,
     pub(crate) given_up: Arc<GivenUp>,
 }
 
-/// Why a request of a session is given up.
+/// Why a request of a session is cancelled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Reason {
     /// Its client sent `notifications/cancelled`. It gets no response (2025-11-25, basic/utilities/cancellation).
@@ -216,10 +218,10 @@ pub(crate) enum Reason {
     SessionEnded,
 }
 
-/// Whether a request was given up, and why. Every request of a session has one, and its handler waits for it.
+/// Signals the cancellation of a request. Every request of a session has one, and its handler waits for it.
 #[derive(Debug, Default)]
 pub(crate) struct GivenUp {
-    /// 0 while it is not; the first reason stays.
+    /// 0 if the request is not cancelled. The first reason is kept.
     reason: AtomicU8,
     waiting: AtomicWaker,
 }
@@ -245,10 +247,10 @@ impl GivenUp {
         }
     }
 
-    /// Waits until it is given up. One at a time waits for that.
+    /// Waits for the cancellation. Only one task may wait at a time.
     pub(crate) async fn wait(&self) -> Reason {
         poll_fn(|context| {
-            // Looked at after whoever says it can find us.
+            // The waker is registered before the check, so that no wake-up is lost.
             self.waiting.register(context.waker());
             self.reason().map_or(Poll::Pending, Poll::Ready)
         })
@@ -266,19 +268,19 @@ impl Drop for Entered {
     }
 }
 
-/// All sessions.
+/// The sessions of a gateway.
 #[derive(Debug, Default)]
 pub(crate) struct Sessions(Mutex<Open>);
 
 #[derive(Debug, Default)]
 struct Open {
     by_id: FastMap<String, Arc<Session>>,
-    /// When those that nobody used were last looked for.
+    /// When expired sessions were last searched for.
     swept: Option<Instant>,
 }
 
 impl Open {
-    /// Removes the sessions that nobody used for long.
+    /// Removes expired sessions.
     fn sweep(&mut self, gone: &mut Vec<Arc<Session>>) {
         let now = Instant::now();
         if self.swept.is_some_and(|swept| now.duration_since(swept) < SWEEP_INTERVAL) {
@@ -296,8 +298,7 @@ impl Open {
         removed
     }
 
-    /// Removes the sessions of a principal that were not used for longest, until it may have another. Those of others
-    /// stay.
+    /// Removes the least recently used sessions of a principal until it may have another. Those of other principals stay.
     fn make_room(&mut self, principal: &Principal, gone: &mut Vec<Arc<Session>>) {
         let limit = principal.limits().sessions.max(1);
         let own = |one: &&Arc<Session>| one.principal.shares_budget(principal);
@@ -313,9 +314,9 @@ impl Open {
 /// Sessions that were removed when another was added.
 #[derive(Debug, Default)]
 pub(crate) struct Removed {
-    /// They were idle for too long. They may be resumed.
+    /// Expired sessions, which may be resumed.
     idle: Vec<Arc<Session>>,
-    /// Their principal had too many.
+    /// Sessions of a principal that had too many.
     pub(crate) evicted: Vec<Arc<Session>>,
 }
 
@@ -330,7 +331,7 @@ impl Sessions {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds a session; those that were removed.
+    /// Adds a session. Returns those that were removed.
     pub(crate) fn insert(&self, session: Arc<Session>) -> Removed {
         let mut all = self.all();
         let removed = all.insert(session);
@@ -339,14 +340,15 @@ impl Sessions {
         removed
     }
 
-    /// The session of that id, where it is this principal's.
+    /// Returns the session with that id if it belongs to this principal.
     pub(crate) fn get(&self, id: &str, principal: &Principal) -> Option<Arc<Session>> {
         let found = self.all().by_id.get(id).filter(|one| one.principal == *principal).cloned()?;
         found.touch().then_some(found)
     }
 
-    /// The session of that id, made by `make` if there is none, or none that can be used still. `None` if `make` makes none.
-    /// It is called with the sessions locked: the end of a session is recorded before the session is removed here.
+    /// Returns the session with that id, or the one that `make` creates if there is none or it has expired. `None` if
+    /// `make` returns none. `make` is called with the sessions locked, and the end of a session is recorded before it is
+    /// removed here, so that an ended session is never created again.
     pub(crate) fn get_or_insert(
         &self,
         id: &str,
@@ -410,7 +412,7 @@ mod tests {
         let session = session("ends");
         let (one, id) = (session.enter(&RawJson::from(1)), RawJson::from("x"));
         let other = session.enter(&id);
-        // A client that names two requests the same means both.
+        // A cancellation applies to all requests with the same id.
         let same = session.enter(&id);
         session.cancel(&id);
         assert_eq!(same.given_up.reason(), Some(Reason::Cancelled));
@@ -470,7 +472,7 @@ mod tests {
         assert!(sessions.get("s", &ann).is_none());
         let (again, _) = sessions.get_or_insert("s", &ann, || Some(session("s"))).unwrap();
         assert!(!Arc::ptr_eq(&again, &first) && first.closing.is_cancelled() && sessions.len() == 1);
-        // One that was ended is not made.
+        // An ended session is not created again.
         tokio::time::advance(IDLE).await;
         assert!(sessions.get_or_insert("s", &ann, || None).is_none() && sessions.len() == 0);
     }

@@ -1,4 +1,4 @@
-//! The streams of events by which requests are answered that have more to say than their answer, and those of news.
+//! Event streams: responses of requests that send more than a result, and notification streams.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,11 +19,11 @@ use super::running::{Running, Step};
 use super::session::{Entered, Reason};
 use super::subscriptions::Subscriptions;
 
-/// A client that lost its stream may come again for so long before its request is given up.
+/// How long a request keeps running after its client has lost the stream, so that the client may resume it.
 const GRACE: Duration = Duration::from_secs(60);
 
 impl Gateway {
-    /// Runs a modern request. Dropping the reply cancels it, as a client does that goes away.
+    /// Runs a modern request. Dropping the reply cancels it, as when the client disconnects.
     pub(super) async fn run(self: &Arc<Self>, mut running: Running, about: About) -> Reply {
         let first = match running.step().await {
             Step::Over(served) => {
@@ -66,7 +66,7 @@ impl Gateway {
         })))
     }
 
-    /// The stream of news that a modern client asked for.
+    /// Opens the notification stream of a `subscriptions/listen` request.
     pub(super) async fn listen(
         self: &Arc<Self>,
         id: RawJson,
@@ -110,14 +110,14 @@ impl Gateway {
     }
 }
 
-/// Where the stream of a modern request is.
+/// The state of the event stream of a modern request.
 enum Going {
     Told(String, Box<(Running, About)>),
     On(Box<(Running, About)>),
     Over,
 }
 
-/// The stream of news of a modern client, with what it holds.
+/// A notification stream and the resources that it holds.
 struct Watching {
     gateway: Arc<Gateway>,
     wanted: Wanted,
@@ -125,14 +125,14 @@ struct Watching {
     _held: (Permit, Subscriptions),
 }
 
-/// The answer of a request that ran, where there is no room to keep it.
+/// The error that replaces a response for which the replay budget has no room.
 fn unkept() -> RpcError {
     let why = "the request was executed, but its answer was dropped: too many events of this caller were not read \
                (`replay_bytes` in `[serve.limits]`)";
     RpcError::new(-32000, why)
 }
 
-/// Runs a legacy request to its end, whether or not its client hears it at the moment.
+/// Runs a legacy request to its end, whether or not its client is connected to the stream.
 pub(super) async fn pump(log: Arc<EventLog>, mut running: Running, entered: Entered) {
     loop {
         let step = tokio::select! {
@@ -142,7 +142,7 @@ pub(super) async fn pump(log: Arc<EventLog>, mut running: Running, entered: Ente
                     Reason::SessionEnded => {
                         log.push(&refusal(Some(&running.id), &session_ended()));
                     }
-                    // There is nothing left to resume.
+                    // A cancelled request has nothing to resume.
                     Reason::Cancelled => log.discard(),
                 }
                 break;

@@ -2,7 +2,7 @@
 
 use tokio::io::{AsyncBufRead, AsyncBufReadExt};
 
-/// The longest line that is kept.
+/// Maximum length of a line in bytes.
 pub(crate) const MAX_LINE_BYTES: usize = 16 << 20;
 /// How much of an overlong line is kept, to identify the message.
 const KEPT_BYTES: usize = 4096;

@@ -12,7 +12,7 @@ use tokio::sync::Notify;
 
 use super::mux::{MAX_QUEUED, Outlet};
 
-/// How many batches a caller writes for others before it hands over to `drive`.
+/// How many batches a caller writes, its own included, before it hands over to `drive`.
 const ROUNDS: usize = 8;
 
 /// The owner of the pipe.

@@ -1,4 +1,4 @@
-//! What kind of network an address belongs to, so that a login never leads from a public server to a private one.
+//! Classifies network addresses, so that a login never leads from a public server to a private address.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -9,16 +9,16 @@ use url::{Host, Url};
 pub(crate) enum Network {
     /// The internet.
     Public,
-    /// A network of its owner: RFC 1918, unique local addresses, carrier-grade NAT.
+    /// A private network: RFC 1918, unique local addresses, carrier-grade NAT.
     Private,
     /// This machine.
     Loopback,
-    /// Link-local, multicast, documentation, reserved: nothing that a login could need.
+    /// Link-local, multicast, documentation, reserved: never needed for a login.
     Special,
 }
 
 impl Network {
-    /// The network of an address, whatever form it is written in.
+    /// The network of an address, whatever its notation.
     pub(crate) fn of(address: IpAddr) -> Self {
         match address {
             IpAddr::V4(address) => of_v4(address),
@@ -26,13 +26,13 @@ impl Network {
         }
     }
 
-    /// The network that a url names by itself; `None` where its host has to be looked up. The url's parser has already
-    /// turned `127.1`, `0x7f000001` and `2130706433` into addresses.
+    /// The network of an IP address or `localhost` in a URL; `None` if the host has to be resolved. The URL parser has already
+    /// converted `127.1`, `0x7f000001` and `2130706433` into addresses.
     pub(crate) fn named_by(url: &Url) -> Option<Self> {
         match url.host() {
             Some(Host::Ipv4(address)) => Some(of_v4(address)),
             Some(Host::Ipv6(address)) => Some(of_v6(address)),
-            // RFC 6761, section 6.3: the name and all below it.
+            // RFC 6761, section 6.3: the name and its subdomains.
             Some(Host::Domain(name)) => {
                 let name = name.trim_end_matches('.').to_ascii_lowercase();
                 (name == "localhost" || name.ends_with(".localhost")).then_some(Self::Loopback)
@@ -41,7 +41,7 @@ impl Network {
         }
     }
 
-    /// Whether what a server in this network says may lead to an address in `other`.
+    /// Whether metadata of a server in this network may point to an address in `other`.
     pub(crate) fn may_lead_to(self, other: Self) -> bool {
         match self {
             Self::Loopback => true,
@@ -68,7 +68,7 @@ fn of_v4(address: Ipv4Addr) -> Network {
     }
 }
 
-/// IANA IPv6 special-purpose address registry. An address that carries an IPv4 address is what that one is.
+/// IANA IPv6 special-purpose address registry. An address that embeds an IPv4 address is classified as that address.
 fn of_v6(address: Ipv6Addr) -> Network {
     let part = address.segments();
     let v4 = |high: u16, low: u16| {
@@ -174,7 +174,7 @@ mod tests {
     }
 
     proptest! {
-        /// However an IPv4 address is wrapped into an IPv6 one, it stays what it is.
+        /// An IPv4 address keeps its network, however it is embedded in an IPv6 address.
         #[test]
         fn wrapping_hides_nothing(bits in any::<u32>()) {
             let plain = Ipv4Addr::from(bits);

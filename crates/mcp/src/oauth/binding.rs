@@ -1,5 +1,5 @@
-//! Which authorization server the credentials of a server are for: the one they were first used with. Any other one gets
-//! them only after the owner named it.
+//! Binds the credentials of a server to the authorization server they were first used with. Another one receives them only
+//! after the owner has named it.
 
 use serde::{Deserialize, Serialize};
 use url::Url;
@@ -12,12 +12,12 @@ use super::record::Record;
 use super::renew::Ground;
 use super::store::TokenStore;
 
-/// An authorization server, as it was when credentials were first used with it.
+/// An authorization server at the time when credentials were first used with it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Binding {
-    /// Its name, letter for letter.
+    /// The exact issuer identifier.
     pub(crate) issuer: String,
-    /// The origin that secrets and refresh tokens are sent to. Many have it at another host than the issuer's.
+    /// The origin that secrets and refresh tokens are sent to. It often differs from the issuer's.
     pub(crate) token_origin: String,
 }
 
@@ -36,14 +36,14 @@ impl Binding {
 #[derive(Debug, Default)]
 pub(crate) struct Allowed {
     server: String,
-    /// The one that the owner names.
+    /// The issuer in the configuration.
     pub(crate) configured: Option<String>,
     bound: Option<Binding>,
 }
 
 impl Allowed {
-    /// What holds for a login of that server, after what is kept of the ones before. One whose issuer the owner has just
-    /// named is bound anew.
+    /// Determines the allowed issuers for a login, from the configuration and earlier logins. If the owner has just named an
+    /// issuer, the old binding is ignored.
     pub(crate) async fn of(
         ground: &Ground,
         store: &TokenStore,
@@ -57,12 +57,12 @@ impl Allowed {
         Ok(Self { server, configured, bound })
     }
 
-    /// The only one to be used, where there is one.
+    /// The only allowed issuer, if there is one.
     pub(crate) fn only(&self) -> Option<&str> {
         self.configured.as_deref().or_else(|| self.bound.as_ref().map(|bound| bound.issuer.as_str()))
     }
 
-    /// Why none of those that the server names may be used.
+    /// The error if none of the issuers that the server lists is allowed.
     pub(crate) fn refuse(&self, own: &str, named: &str) -> OAuthError {
         match self.configured {
             Some(_) => OAuthError::WrongIssuer { expected: own.to_owned(), found: plain(named) },
@@ -70,7 +70,7 @@ impl Allowed {
         }
     }
 
-    /// Checks the authorization server that was found, by its own description.
+    /// Checks the metadata of the discovered authorization server against the binding.
     pub(crate) fn check(&self, issuer: &Issuer) -> Result<(), OAuthError> {
         let Some(bound) = &self.bound else { return Ok(()) };
         let found = Binding::to(issuer);
@@ -93,7 +93,7 @@ impl Allowed {
     }
 }
 
-/// Binds the credentials of a server to an authorization server, from now on.
+/// Binds the credentials of a server to an authorization server.
 pub(crate) async fn bind(ground: &Ground, store: &TokenStore, issuer: &Issuer) -> Result<(), OAuthError> {
     let (key, binding) = (key_of(ground), Binding::to(issuer));
     if store.binding(&key).await?.as_ref() == Some(&binding) {
@@ -102,7 +102,7 @@ pub(crate) async fn bind(ground: &Ground, store: &TokenStore, issuer: &Issuer) -
     store.bind(&key, Some(&binding)).await
 }
 
-/// Forgets to what a server's credentials are bound, where there are none left. Those that the config gives stay bound.
+/// Removes the binding of a server without credentials. Configured credentials stay bound.
 pub(crate) async fn release(ground: &Ground, store: &TokenStore) -> Result<(), OAuthError> {
     match ground.spec.client_id {
         Some(_) => Ok(()),
@@ -110,14 +110,13 @@ pub(crate) async fn release(ground: &Ground, store: &TokenStore) -> Result<(), O
     }
 }
 
-/// Whether a kept login is of the authorization server that the owner names, where one is named: the secret of the config
-/// goes nowhere else.
+/// Whether a stored login belongs to the configured issuer, if one is configured: the configured secret is sent to no other.
 pub(crate) fn is_of(ground: &Ground, record: &Record) -> bool {
     ground.spec.issuer.as_ref().is_none_or(|issuer| *issuer == record.issuer)
 }
 
-/// By the server's name and the client, and not by the server's url: what stands at another url may be another server, and
-/// the secret is the same.
+/// The key consists of the server's name and the client, not the URL: another server may be at the new URL, while the secret is
+/// the same.
 fn key_of(ground: &Ground) -> String {
     let client = ground.spec.client_id.as_deref().map_or_else(|| "registered".to_owned(), hash_of);
     format!("{} {client}", ground.server)

@@ -1,5 +1,5 @@
-//! Receiving what the browser brings back, on a port of this machine (RFC 8252 §7.3). One answer is taken, and only
-//! if it belongs to the login under way.
+//! Receives the browser redirect on a loopback port (RFC 8252 §7.3). Accepts one response, and only if it belongs to the
+//! current login.
 
 use std::net::Ipv4Addr;
 use std::time::Duration;
@@ -16,30 +16,30 @@ use super::page;
 use super::secret::Secret;
 
 pub(crate) const PATH: &str = "/callback";
-/// How long one connection may take to say what it wants. Browsers open some that never say anything.
+/// Timeout of one connection. Browsers open some without sending a request.
 const CONNECTION: Duration = Duration::from_secs(10);
 const MAX_CONNECTIONS: usize = 32;
 const MAX_HEAD: usize = 16 << 10;
 
-/// A port on which the browser's answer is awaited.
+/// The loopback listener for the browser redirect.
 #[derive(Debug)]
 pub(crate) struct Callback {
     listener: TcpListener,
     pub(crate) port: u16,
 }
 
-/// What tells the right answer from any other.
+/// The values that identify a valid response.
 #[derive(Debug)]
 pub(crate) struct Expected {
     pub(crate) state: Secret,
-    /// Who must have sent the browser back (RFC 9207).
+    /// The required issuer (RFC 9207).
     pub(crate) issuer: String,
-    /// Whether it promised to say so.
+    /// Whether the issuer has announced the `iss` parameter.
     pub(crate) names_itself: bool,
 }
 
 impl Callback {
-    /// Listens on the configured port, else on the one used before where that is free, else on any.
+    /// Listens on the configured port; otherwise on the port used before, if it is free, or on any port.
     pub(crate) async fn open(configured: Option<u16>, before: Option<u16>) -> Result<Self, OAuthError> {
         let bind = |port: u16| TcpListener::bind((Ipv4Addr::LOCALHOST, port));
         let listener = match (configured, before) {
@@ -59,12 +59,12 @@ impl Callback {
         Ok(Self { listener, port })
     }
 
-    /// Where the authorization server sends the browser.
+    /// The redirect URI.
     pub(crate) fn redirect_uri(&self) -> String {
         format!("http://127.0.0.1:{}{PATH}", self.port)
     }
 
-    /// Waits for the code. The caller sets the deadline.
+    /// Waits for the authorization code. The caller applies the timeout.
     pub(crate) async fn code(&self, expected: &Expected) -> Result<Secret, OAuthError> {
         let mut visits = FuturesUnordered::new();
         loop {
@@ -84,7 +84,7 @@ impl Callback {
     }
 }
 
-/// Serves one connection; the login's answer, if it brought that.
+/// Serves one connection. Returns the response of the login, if it was one.
 async fn visit(mut stream: TcpStream, expected: &Expected) -> Option<Result<Secret, OAuthError>> {
     let head = read_head(&mut stream).await?;
     let verdict = expected.judge(&head);
@@ -93,7 +93,7 @@ async fn visit(mut stream: TcpStream, expected: &Expected) -> Option<Result<Secr
         Verdict::Answer(Err(_)) => page::failed(),
         Verdict::Stray => page::stray(),
     };
-    // Whether the browser still wants to see it changes nothing.
+    // The result is independent of whether the browser receives the page.
     let _ = stream.write_all(page.as_bytes()).await;
     let _ = stream.shutdown().await;
     match verdict {
@@ -118,7 +118,7 @@ async fn read_head(stream: &mut TcpStream) -> Option<String> {
 #[derive(Debug)]
 enum Verdict {
     Answer(Result<Secret, OAuthError>),
-    /// Something else: a favicon, an old tab, somebody's guess. It does not end the wait.
+    /// Another request: a favicon, an old tab, a guess. Does not end the wait.
     Stray,
 }
 
@@ -134,7 +134,7 @@ impl Expected {
         if url.path() != PATH || !ours {
             return Verdict::Stray;
         }
-        // Before anything else that came is believed, an error included (2026-07-28, authorization response validation).
+        // Validated before any other parameter is used, including `error` (2026-07-28, authorization response validation).
         match value("iss") {
             Some(found) if found != self.issuer => return self.wrong_issuer(&found),
             None if self.names_itself => return self.wrong_issuer(""),
@@ -155,7 +155,7 @@ impl Expected {
     }
 }
 
-/// Compares without telling by the time it takes how much was right.
+/// Compares in constant time.
 fn same(one: &str, other: &str) -> bool {
     one.len() == other.len() && one.bytes().zip(other.bytes()).fold(0, |sum, (a, b)| sum | (a ^ b)) == 0
 }

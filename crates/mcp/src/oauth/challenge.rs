@@ -1,32 +1,31 @@
-//! What a server says when it refuses a request: the `Bearer` challenge in `WWW-Authenticate` (RFC 9110 §11.6.1,
-//! RFC 6750 §3, RFC 9728 §5.1).
+//! Parses the `Bearer` challenge of a refused request in `WWW-Authenticate` (RFC 9110 §11.6.1, RFC 6750 §3, RFC 9728 §5.1).
 
 use reqwest::header::{HeaderMap, WWW_AUTHENTICATE};
 
 use super::scopes::Scopes;
 
-/// The most of one header that is looked at.
+/// Maximum length of a header; longer ones are ignored.
 const LONGEST: usize = 8 << 10;
 
 /// A `Bearer` challenge.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Challenge {
-    /// Where the server describes itself.
+    /// The URL of the protected resource metadata.
     pub(crate) resource_metadata: Option<String>,
-    /// What the request would have needed.
+    /// The scopes that the request requires.
     pub(crate) scopes: Scopes,
-    /// Why the token was not good enough.
+    /// The error code for the token.
     pub(crate) error: Option<String>,
 }
 
 impl Challenge {
-    /// The challenge in an answer's headers, if there is one.
+    /// The challenge in the headers of a response, if there is one.
     pub(crate) fn bearer(headers: &HeaderMap) -> Option<Self> {
         let values = headers.get_all(WWW_AUTHENTICATE).iter().filter_map(|value| value.to_str().ok());
         values.filter(|value| value.len() <= LONGEST).find_map(in_text)
     }
 
-    /// Whether the token is fine, but does not reach far enough.
+    /// Whether the token is valid, but lacks scopes.
     pub(crate) fn wants_more_scopes(&self) -> bool {
         self.error.as_deref() == Some("insufficient_scope")
     }
@@ -57,7 +56,7 @@ fn in_text(header: &str) -> Option<Challenge> {
                 }
                 in_bearer = word.eq_ignore_ascii_case("Bearer");
                 found = in_bearer.then(Challenge::default);
-                // What is no word at all is stepped over, so that this ends.
+                // Skips a character that starts no token, so that the loop terminates.
                 let step = rest.chars().next().map_or(0, char::len_utf8);
                 rest = if word.is_empty() { &rest[step..] } else { after };
             }

@@ -1,4 +1,4 @@
-//! From a server's url to the authorization server that logs people in for it, with every check on the way.
+//! Finds the authorization server for a server's URL, and validates each step.
 
 use reqwest::StatusCode;
 use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap};
@@ -14,17 +14,17 @@ use super::resource::{Resource, canonical};
 use crate::era::MODERN;
 use crate::wire::{self, Meta, Modern, Said};
 
-/// What a login needs to know of the other side.
+/// The result of the discovery.
 #[derive(Debug)]
 pub(crate) struct Found {
-    /// What tokens are asked for (RFC 8707).
+    /// The resource indicator for token requests (RFC 8707).
     pub(crate) resource: String,
     /// The scopes that the resource lists.
     pub(crate) scopes: Option<Vec<String>>,
     pub(crate) issuer: Issuer,
 }
 
-/// Knocks without a token, to hear what is asked of us. Any request would do; this one changes nothing.
+/// Sends a request without a token, to obtain the challenge. Uses a request without side effects.
 pub(crate) async fn knock(
     fetch: &Fetch,
     server: &Url,
@@ -58,7 +58,7 @@ pub(crate) async fn discover(
     let resource = Resource::find(fetch, server, challenge).await?;
     let listed = resource.as_ref().map(|resource| resource.issuers.as_slice()).unwrap_or_default();
     let sought = match (allowed.only(), listed.first()) {
-        // A client is known to one authorization server: at another it must not show itself.
+        // A client belongs to one authorization server and must not be used at another.
         (Some(own), Some(first)) if !listed.iter().any(|listed| listed == own) => {
             return Err(allowed.refuse(own, first));
         }

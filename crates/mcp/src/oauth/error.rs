@@ -1,118 +1,118 @@
-//! How a login fails, told in either language; what that means for a call is `guard`'s to say.
+//! Errors of a login, in both languages. `guard` maps them to errors of a call.
 
 use std::time::Duration;
 
 use toolhub_core::lang::{Lang, Say, Text};
 
-/// Why a login, or its renewal, came to nothing. No variant holds a secret.
+/// Why a login or its renewal failed. No variant holds a secret.
 #[derive(Debug, Clone, thiserror::Error)]
 #[error("{}", self.say(Lang::En))]
 pub enum OAuthError {
-    /// The server is a child process: there is nothing to log in to.
+    /// The server is a child process: there is no login.
     NotHttp,
-    /// The config sets `Authorization` itself.
+    /// The configuration sets `Authorization` itself.
     OwnHeader,
-    /// The server does not say where one logs in.
+    /// The server does not offer a login.
     NotOffered,
-    /// Tokens and codes are not sent where others can read them.
+    /// The URL is not safe for tokens and codes.
     Insecure {
-        /// Where they would have gone.
+        /// The rejected URL.
         url: String,
     },
-    /// Something could not be reached, or its answer broke off.
+    /// A request failed, or its response was interrupted.
     Unreachable {
-        /// What, as host and port.
+        /// Host and port.
         place: String,
-        /// Why.
+        /// The cause.
         cause: String,
     },
-    /// An answer was an error.
+    /// The response was an error.
     Refused {
-        /// Whose, as host and port.
+        /// Host and port.
         place: String,
         /// The HTTP status.
         status: u16,
-        /// The code of the error, such as `invalid_grant`; empty where it gave none.
+        /// The error code, such as `invalid_grant`; may be empty.
         code: String,
-        /// What it said beside that.
+        /// The error description.
         said: String,
     },
-    /// An answer could not be read.
+    /// The response is invalid.
     Unreadable {
-        /// Whose, as host and port.
+        /// Host and port.
         place: String,
-        /// What was wrong with it.
+        /// The reason.
         detail: String,
     },
-    /// An answer came from, or speaks for, somebody else than was asked.
+    /// The response is from, or for, another issuer than expected.
     WrongIssuer {
-        /// Who was asked.
+        /// The expected issuer.
         expected: String,
-        /// Who answered; empty where it does not say.
+        /// The issuer found; empty if the response names none.
         found: String,
     },
     /// The server names another authorization server than the one its credentials were first used with.
     IssuerChanged {
-        /// Which server.
+        /// The server.
         server: String,
-        /// What they are bound to.
+        /// The bound issuer or token origin.
         bound: String,
-        /// What is named now in its place.
+        /// Its current value.
         found: String,
         /// The authorization server that is named now.
         issuer: String,
     },
-    /// The server describes itself as another one.
+    /// The resource metadata is for another server.
     WrongResource {
-        /// The server's url.
+        /// The URL of the server.
         expected: String,
-        /// What it says it is.
+        /// The resource in the metadata.
         found: String,
     },
-    /// The authorization server does not say that it knows PKCE with S256.
+    /// The authorization server does not announce PKCE with S256.
     NoPkce {
-        /// Which.
+        /// The issuer.
         issuer: String,
     },
-    /// The authorization server wants clients it knows, and there is no way to become one.
+    /// The authorization server requires a registered client, and offers no registration.
     NoRegistration {
-        /// Which.
+        /// The issuer.
         issuer: String,
     },
-    /// The authorization server, or the user there, said no.
+    /// The authorization server or the user denied the request.
     Denied {
-        /// The code of the error, such as `access_denied`.
+        /// The error code, such as `access_denied`.
         code: String,
-        /// What was said beside that.
+        /// The error description.
         said: String,
     },
-    /// The browser's answer cannot be received.
+    /// The listener for the browser redirect could not be opened.
     NoPort {
-        /// Where we wanted to listen; 0 for anywhere.
+        /// The port; 0 for any.
         port: u16,
-        /// Why not.
+        /// The cause.
         cause: String,
     },
-    /// Nobody came back from the browser.
+    /// No redirect arrived within the timeout.
     TimedOut(Duration),
-    /// What was learned cannot be kept, or what was kept cannot be read.
+    /// The login could not be stored or read.
     Store(String),
-    /// The config cannot be used.
+    /// The configuration is invalid.
     Config(String),
 }
 
 impl OAuthError {
-    /// The same in both languages at once.
+    /// The message in both languages.
     pub(crate) fn text(&self) -> Text {
         Text::new(self.say(Lang::En), self.say(Lang::Zh))
     }
 
-    /// Whether it stays like that until the owner decides something.
+    /// Whether it persists until the owner acts.
     pub(crate) fn needs_owner(&self) -> bool {
         matches!(self, Self::IssuerChanged { .. } | Self::WrongIssuer { .. } | Self::Insecure { .. })
     }
 
-    /// Whether the grant is void, so that only a new login helps. What is wrong for the moment is not.
+    /// Whether the grant is invalid, so that a new login is required. Temporary errors are not.
     pub(crate) fn is_final(&self) -> bool {
         match self {
             Self::Refused { status, code, .. } => {

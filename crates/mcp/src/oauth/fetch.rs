@@ -1,4 +1,4 @@
-//! The HTTP requests of the login itself: https only, small answers, short waits. What they mean is left to others.
+//! The HTTP requests of a login: https only, with small responses and short timeouts.
 
 use std::time::Duration;
 
@@ -16,13 +16,13 @@ use super::secret::Secret;
 use crate::config::OAuthSpec;
 use crate::transport::http::client::root_cause;
 
-/// How long one request may take, answer included.
+/// Timeout of one request, including its response.
 const DEADLINE: Duration = Duration::from_secs(30);
-/// The most an answer may have after decompression.
+/// Maximum size of a response in bytes, after decompression.
 const LARGEST: usize = 1 << 20;
 const SAID_CHARS: usize = 200;
 
-/// Host and port: what may be shown of a url.
+/// Host and port: the part of a URL that may be shown.
 pub(crate) fn place_of(url: &Url) -> String {
     let host = url.host_str().unwrap_or_default();
     match url.port() {
@@ -31,18 +31,18 @@ pub(crate) fn place_of(url: &Url) -> String {
     }
 }
 
-/// Makes the requests of one server's login. What the server and its authorization server name may lead no further than
-/// where the server itself is: a public one must not have us talk to what is on this machine, or in its network.
+/// Makes the requests of one server's login. URLs that the server and its authorization server name are restricted to the
+/// server's own network class: a public server must not make us contact this machine or its local network (SSRF).
 pub(crate) struct Fetch {
-    /// Where the MCP server is, by what its url says. A name alone makes it a public one: a server could change what its
-    /// own name stands for.
+    /// The network of the MCP server, according to its URL. A host name counts as public, since the server could change its DNS
+    /// records.
     server: Network,
-    /// The origins that the owner named, the server's and the issuer's. They may be anywhere.
+    /// The origins of the server and of the issuer, which the owner has configured. They may be in any network.
     named: Vec<Origin>,
 }
 
 impl Fetch {
-    /// For the login of the MCP server at `server`, by the authorization server that the owner names.
+    /// For the login of the MCP server at `server`, with the configured issuer.
     pub(crate) fn new(server: &Url, spec: &OAuthSpec) -> Result<Self, OAuthError> {
         let network = match Network::named_by(server) {
             Some(network @ (Network::Loopback | Network::Private)) => network,
@@ -61,18 +61,18 @@ impl Fetch {
         self.named.contains(&url.origin())
     }
 
-    /// The client for requests to that url.
+    /// The client for requests to that URL.
     fn client(&self, url: &Url) -> Result<Client, OAuthError> {
         client(if self.is_named(url) { Network::Loopback } else { self.server })
     }
 
-    /// The same check for an address that a browser is sent to, which looks names up by itself.
+    /// Checks a URL for the browser, which resolves names itself.
     pub(crate) async fn check_for_browser(&self, url: &Url) -> Result<(), OAuthError> {
         self.check(url)?;
         if self.is_named(url) { Ok(()) } else { check_name(self.server, url).await }
     }
 
-    /// A url that a login may use (2026-07-28, security considerations: communication security).
+    /// Parses and checks a URL (2026-07-28, security considerations: communication security).
     pub(crate) fn allowed(&self, text: &str) -> Result<Url, OAuthError> {
         let url = Url::parse(text).map_err(|_| OAuthError::Insecure { url: shown(text) })?;
         self.check(&url)?;
@@ -81,7 +81,7 @@ impl Fetch {
 
     fn check(&self, url: &Url) -> Result<(), OAuthError> {
         let plain = url.username().is_empty() && url.password().is_none();
-        // A name is looked up, and judged, when it is connected to.
+        // A host name is resolved and checked when the connection is opened.
         let network = Network::named_by(url);
         let within = self.is_named(url) || network.is_none_or(|network| self.server.may_lead_to(network));
         let safe = match url.scheme() {
@@ -92,20 +92,20 @@ impl Fetch {
         if safe && plain { Ok(()) } else { Err(OAuthError::Insecure { url: shown(url.as_str()) }) }
     }
 
-    /// A request that others will dress.
+    /// A POST request without headers and body.
     pub(crate) fn post(&self, url: &Url) -> Result<RequestBuilder, OAuthError> {
         self.check(url)?;
         Ok(self.client(url)?.post(url.clone()))
     }
 
-    /// A document; `None` where there is none.
+    /// Fetches a JSON document; `None` if it does not exist.
     pub(crate) async fn document<T: DeserializeOwned>(&self, url: &Url) -> Result<Option<T>, OAuthError> {
         self.check(url)?;
         let request = self.client(url)?.get(url.clone()).header(ACCEPT, "application/json");
         let response = send(request, url).await?;
         match response.status() {
             status if status.is_success() => read(response, url).await.map(Some),
-            // Servers say in several ways that they do not know a path; a redirect elsewhere is one of them.
+            // Servers answer unknown paths in several ways, including a redirect.
             status if status.is_client_error() || status.is_redirection() => Ok(None),
             status => Err(OAuthError::Refused {
                 place: place_of(url),
@@ -116,7 +116,7 @@ impl Fetch {
         }
     }
 
-    /// Sends a request that must be answered with JSON. What it carried is kept out of any error.
+    /// Sends a request and parses its JSON response. The secrets in `carried` are removed from errors.
     pub(crate) async fn answer<T: DeserializeOwned>(
         &self,
         request: RequestBuilder,
@@ -140,7 +140,7 @@ impl Fetch {
     }
 }
 
-/// What an authorization server says when it refuses (RFC 6749 §5.2).
+/// An OAuth error response (RFC 6749 §5.2).
 #[derive(Deserialize, Default)]
 #[serde(default)]
 struct Fault {
@@ -148,7 +148,7 @@ struct Fault {
     error_description: String,
 }
 
-/// A stranger's words as they may be shown: one line, not long, nothing that moves a cursor.
+/// Sanitizes untrusted text for display: one line, limited length, no control characters.
 pub(crate) fn plain(text: &str) -> String {
     text.split(|c: char| c.is_control() || c.is_whitespace())
         .filter(|word| !word.is_empty())
@@ -159,12 +159,12 @@ pub(crate) fn plain(text: &str) -> String {
         .collect()
 }
 
-/// A url without what may be secret in it.
+/// A URL without query and fragment, which may be secret.
 fn shown(text: &str) -> String {
     plain(text.split(['?', '#']).next().unwrap_or_default())
 }
 
-/// Sends a request, with a deadline for it and for its answer's body.
+/// Sends a request with a timeout that includes the response body.
 pub(crate) async fn send(request: RequestBuilder, url: &Url) -> Result<Response, OAuthError> {
     request.timeout(DEADLINE).send().await.map_err(|error| unreachable(&error, url))
 }
@@ -188,7 +188,7 @@ async fn read<T: DeserializeOwned>(response: Response, url: &Url) -> Result<T, O
             return Err(wrong(format!("it has more than {} MiB", LARGEST >> 20)));
         }
     }
-    // The usual complaint quotes what it found, which may be a token: only the place is told.
+    // The error of serde_json may quote the input, which may be a token: only the position is reported.
     serde_json::from_slice(&body).map_err(|error| {
         let what = if error.is_data() { "JSON of another shape" } else { "no JSON" };
         wrong(format!("{what} (line {}, column {})", error.line(), error.column()))
@@ -244,7 +244,7 @@ mod tests {
         );
         let spec = OAuthSpec::default();
         assert!(Fetch::new(&Url::parse("http://mcp.example.com/mcp").unwrap(), &spec).is_err());
-        // What the owner names may be anywhere.
+        // Configured origins may be in any network.
         let issuer = Some("https://10.0.0.1:8443/realm".to_owned());
         let spec = OAuthSpec { issuer, ..OAuthSpec::default() };
         let fetch = Fetch::new(&Url::parse("https://mcp.example.com/mcp").unwrap(), &spec).unwrap();

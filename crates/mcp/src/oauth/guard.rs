@@ -1,5 +1,5 @@
-//! One server's login as the rest of the program sees it: the token in hand, one renewal for all who wait, and what
-//! each refusal means. Renewing itself is in `renew`, logging in is in `login`.
+//! The login of one server: holds the current token, shares one renewal among all waiting requests, and handles refusals. The
+//! renewal is in `renew`, the login in `login`.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -18,7 +18,7 @@ use super::store::TokenStore;
 use crate::config::{Grant, HttpSpec, OAuthSpec, ServerSpec, TransportSpec};
 use crate::error::McpError;
 
-/// One server's login.
+/// The login of one server.
 pub struct Guard {
     pub(super) inner: Arc<Inner>,
 }
@@ -39,17 +39,17 @@ type Renewal = Shared<BoxFuture<'static, Result<Option<Secret>, McpError>>>;
 #[derive(Default)]
 struct State {
     known: Known,
-    /// Cleared by the renewal itself when it ends, however it ends.
+    /// Cleared by the renewal when it ends, for whatever reason.
     renewal: Option<Renewal>,
 }
 
-/// What is known of the login that the store has.
+/// The cached state of the stored login.
 #[derive(Default, Clone)]
 enum Known {
-    /// Nobody looked yet.
+    /// Not loaded yet.
     #[default]
     Nothing,
-    /// There is none.
+    /// There is no login.
     None,
     Login(Arc<Record>),
 }
@@ -60,7 +60,7 @@ impl std::fmt::Debug for Guard {
     }
 }
 
-/// Who hears of a guard's doings, and who owns them.
+/// The dependencies of a guard.
 pub(crate) struct Surroundings {
     pub(crate) store: Arc<TokenStore>,
     pub(crate) events: Arc<dyn EventSink>,
@@ -68,7 +68,7 @@ pub(crate) struct Surroundings {
 }
 
 impl Guard {
-    /// The guard of a server that can be logged in to: one over HTTP, without an `Authorization` of its own.
+    /// The guard of a server that supports a login: over HTTP, without a configured `Authorization` header.
     pub(crate) fn of(spec: &ServerSpec, around: Surroundings) -> Result<Self, OAuthError> {
         let http = match &spec.transport {
             TransportSpec::Http(http) | TransportSpec::Sse(http) => http.clone(),
@@ -83,7 +83,7 @@ impl Guard {
         Ok(Self { inner: Arc::new(Inner { server, http, consent, spec, store, events, tasks, state }) })
     }
 
-    /// Whether the last thing a call was told is that it needs more than was asked for at the login.
+    /// Whether a call was refused because the login lacks scopes.
     pub fn wants_more(&self) -> bool {
         self.inner.login().is_some_and(|record| !record.missing.is_empty())
     }
@@ -94,7 +94,7 @@ impl Inner {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The login in hand, as far as anybody looked.
+    /// The cached login.
     pub(super) fn login(&self) -> Option<Arc<Record>> {
         match &self.state().known {
             Known::Login(record) => Some(Arc::clone(record)),
@@ -115,8 +115,8 @@ impl Inner {
         McpError::LoginNeeded { server: self.server.clone() }
     }
 
-    /// The one renewal that is under way, begun now if there is none. It is a task of its own: whoever gives up
-    /// waiting does not take it from the others, and a new refresh token is never lost half-way.
+    /// Returns the renewal in progress, or starts one. It is a separate task: a caller that is cancelled does not abort it for
+    /// the others, and a new refresh token is never lost.
     async fn renewal(self: &Arc<Self>, why: Why) -> Result<Option<Secret>, McpError> {
         let renewal = {
             let mut state = self.state();
@@ -135,7 +135,7 @@ impl Inner {
         renewal.await
     }
 
-    /// The token in hand, if it may be used as it is.
+    /// The cached token, if it is not due for renewal.
     fn ready(&self) -> Option<Secret> {
         let record = self.login()?;
         record.tokens.access.clone().filter(|_| !record.tokens.is_due())
@@ -161,7 +161,7 @@ impl Inner {
         let Refusal { status, challenge, used, count } = refusal;
         match (status, count) {
             (401, 1) => {
-                // Somebody else was refused before us, and has a new one already.
+                // Another request was refused earlier and has renewed the token already.
                 if let Some(token) = self.ready().filter(|token| Some(token) != used.as_ref()) {
                     return Ok(Some(token));
                 }
@@ -179,9 +179,9 @@ impl Inner {
         }
     }
 
-    /// A token that reaches further, where that can be had without a person; else what is missing is remembered, so
-    /// that the next login asks for it. What was asked for before and is still not enough never will be
-    /// (2026-07-28, basic/authorization: step-up authorization flow).
+    /// Gets a token with more scopes if this needs no user; otherwise stores the missing scopes for the next login. Scopes that
+    /// were requested before and are still insufficient are not requested again (2026-07-28, basic/authorization: step-up
+    /// authorization flow).
     async fn step_up(self: &Arc<Self>, needed: super::scopes::Scopes) -> Result<Option<Secret>, McpError> {
         let asked = self.login().map(|record| record.requested.clone()).unwrap_or_default();
         if asked.cover(&needed) {
@@ -196,7 +196,7 @@ impl Inner {
     }
 }
 
-/// Makes room for the next renewal.
+/// Clears the renewal on drop.
 struct Ending<'a>(&'a Inner);
 
 impl Drop for Ending<'_> {

@@ -1,4 +1,4 @@
-//! What an authorization server says of itself (RFC 8414, OpenID Connect Discovery 1.0), and whether it can be trusted.
+//! Authorization server metadata (RFC 8414, OpenID Connect Discovery 1.0), and its validation.
 
 use serde::Deserialize;
 use url::Url;
@@ -7,26 +7,26 @@ use super::error::OAuthError;
 use super::fetch::Fetch;
 use super::resource::at_path;
 
-/// An authorization server that passed the checks.
+/// A validated authorization server.
 #[derive(Debug, Clone)]
 pub(crate) struct Issuer {
-    /// Its name, letter for letter; answers must bear it.
+    /// The exact issuer identifier; responses must carry it.
     pub(crate) name: String,
-    /// Where users go.
+    /// The authorization endpoint.
     pub(crate) authorize: Option<Url>,
-    /// Where tokens come from.
+    /// The token endpoint.
     pub(crate) token: Url,
-    /// Where clients become known.
+    /// The registration endpoint.
     pub(crate) register: Option<Url>,
-    /// Where tokens are given back.
+    /// The revocation endpoint.
     pub(crate) revoke: Option<Url>,
-    /// Ways for a client to show who it is, where it lists them.
+    /// The supported client authentication methods, if listed.
     pub(crate) client_methods: Option<Vec<String>>,
-    /// Whether a client may be named by the url of its description.
+    /// Whether it supports client id metadata documents.
     pub(crate) knows_client_documents: bool,
-    /// Whether its answers always bear its name (RFC 9207).
+    /// Whether its responses always carry `iss` (RFC 9207).
     pub(crate) names_itself: bool,
-    /// Whether it has the scope that brings refresh tokens.
+    /// Whether it supports the scope `offline_access`.
     pub(crate) offline: bool,
     challenge_methods: Vec<String>,
 }
@@ -53,17 +53,17 @@ struct Document {
     authorization_response_iss_parameter_supported: bool,
 }
 
-/// Who is looked for.
+/// The authorization server to look up.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Sought<'a> {
-    /// By the name that the protected server, or the config, gave.
+    /// By the identifier from the protected resource metadata or the configuration.
     Named(&'a str),
-    /// At the MCP server's own host, as servers of 2025-03-26 have it; the name may end in a slash or not.
+    /// At the MCP server's own origin, as in 2025-03-26; the identifier may end in a slash.
     AtServer(&'a Url),
 }
 
 impl Issuer {
-    /// Finds and checks an authorization server's description; `None` where it has none.
+    /// Fetches and validates the metadata of an authorization server; `None` if it has none.
     pub(crate) async fn find(fetch: &Fetch, sought: Sought<'_>) -> Result<Option<Self>, OAuthError> {
         let name = match sought {
             Sought::Named(name) => name.to_owned(),
@@ -72,7 +72,7 @@ impl Issuer {
         for place in well_known(&fetch.allowed(&name)?) {
             let Some(document) = fetch.document::<Document>(&place).await? else { continue };
             let slashed = matches!(sought, Sought::AtServer(_)) && document.issuer == format!("{name}/");
-            // The name must be the same letter for letter (RFC 8414 §3.3).
+            // The identifier must match exactly (RFC 8414 §3.3).
             if document.issuer != name && !slashed {
                 let found = super::fetch::plain(&document.issuer);
                 return Err(OAuthError::WrongIssuer { expected: name, found });
@@ -98,8 +98,8 @@ impl Issuer {
         })
     }
 
-    /// Where users go, if a code on its way back is safe with PKCE (2026-07-28, security considerations:
-    /// authorization code protection).
+    /// The authorization endpoint, if PKCE with S256 protects the code (2026-07-28, security considerations: authorization code
+    /// protection).
     pub(crate) fn authorize_safely(&self) -> Result<&Url, OAuthError> {
         if !self.challenge_methods.iter().any(|method| method == "S256") {
             return Err(OAuthError::NoPkce { issuer: self.name.clone() });
@@ -111,7 +111,7 @@ impl Issuer {
     }
 }
 
-/// 2026-07-28, authorization server metadata discovery: the priority order.
+/// The well-known URLs, in the priority order of 2026-07-28, authorization server metadata discovery.
 fn well_known(issuer: &Url) -> Vec<Url> {
     let path = issuer.path().trim_end_matches('/');
     let mut places = vec![

@@ -1,4 +1,4 @@
-//! A lock that other processes respect, held as long as its file is open, so that it goes with its owner.
+//! An advisory file lock across processes, held while the file is open, so that the system releases it when the process exits.
 
 use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};
@@ -11,18 +11,18 @@ use super::error::OAuthError;
 
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// A lock that is held until it is dropped.
+/// A lock, released on drop.
 #[derive(Debug)]
 pub(crate) struct Lock {
     _file: File,
 }
 
-/// Why a lock could not be taken.
+/// Why the lock could not be taken.
 #[derive(Debug)]
 pub(crate) enum NotTaken {
-    /// Another process has it, and does not let go.
+    /// Another process still holds it.
     Held(OAuthError),
-    /// There can be no locks here, as in a folder that cannot be written to.
+    /// Locks are not possible here, for example in a read-only folder.
     Impossible(OAuthError),
 }
 
@@ -35,7 +35,7 @@ impl From<NotTaken> for OAuthError {
 }
 
 impl Lock {
-    /// Takes the lock on `file`, waiting at most `patience` for whoever has it.
+    /// Takes the lock on `file`, waiting up to `patience`.
     pub(crate) async fn take(file: PathBuf, patience: Duration) -> Result<Self, NotTaken> {
         let error = |why: String| OAuthError::Store(format!("`{}`: {why}", file.display()));
         let failed = |why: std::io::Error| NotTaken::Impossible(error(why.to_string()));
@@ -61,7 +61,7 @@ impl Lock {
     }
 }
 
-/// Makes a folder that only its owner may enter.
+/// Creates a folder with mode 0700.
 pub(crate) fn create_private(folder: &Path) -> std::io::Result<()> {
     let mut builder = std::fs::DirBuilder::new();
     builder.recursive(true);
@@ -70,7 +70,7 @@ pub(crate) fn create_private(folder: &Path) -> std::io::Result<()> {
     builder.create(folder)
 }
 
-/// A name for a file that stands for any text.
+/// A short hash of a text, usable as a file name.
 pub(crate) fn hash_of(text: &str) -> String {
     Sha256::digest(text.as_bytes()).iter().take(8).map(|byte| format!("{byte:02x}")).collect()
 }

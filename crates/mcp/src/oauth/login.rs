@@ -1,4 +1,4 @@
-//! Logging in: the authorization-code flow with a person and a browser (OAuth 2.1 §4.1, RFC 8252), and logging out.
+//! Login with the authorization code flow in a browser (OAuth 2.1 §4.1, RFC 8252), and logout.
 
 use std::time::Duration;
 
@@ -19,22 +19,22 @@ use super::store::TokenStore;
 use super::token::{Desk, Field};
 use crate::config::Grant;
 
-/// How long a person may take in the browser.
+/// How long the user may take in the browser.
 const PERSON: Duration = Duration::from_secs(5 * 60);
-/// How long giving tokens back may take.
+/// Timeout of the token revocation.
 const FAREWELL: Duration = Duration::from_secs(5);
 
-/// Hears of the address that is to be opened in a browser.
+/// Called with the URL that is to be opened in a browser.
 pub type Show<'a> = &'a (dyn Fn(&str) + Send + Sync);
 
 impl Guard {
-    /// Logs in, and keeps what comes of it. `show` gets the address for the browser; a login in the client's own name
-    /// has none. Dropping the future gives up.
+    /// Logs in and stores the result. `show` is called with the URL for the browser; the client credentials grant needs none.
+    /// Dropping the future cancels the login.
     pub async fn login(&self, show: Show<'_>) -> Result<(), OAuthError> {
         self.login_at(None, show).await
     }
 
-    /// The same at the authorization server that the owner names: from now on the credentials are bound to that one.
+    /// Logs in at the authorization server that the owner names, and binds the credentials to it.
     pub async fn login_at(&self, issuer: Option<&str>, show: Show<'_>) -> Result<(), OAuthError> {
         let ground = self.inner.ground_at(issuer)?;
         let before = self.inner.store.load(&ground.key).await?;
@@ -52,7 +52,7 @@ impl Guard {
         Ok(())
     }
 
-    /// Gives the tokens back and forgets them; whether there were any.
+    /// Removes and revokes the tokens. Returns whether there were any.
     pub async fn logout(&self) -> Result<bool, OAuthError> {
         let ground = self.inner.ground()?;
         let store = &self.inner.store;
@@ -63,7 +63,7 @@ impl Guard {
             release(&ground, store).await?;
         }
         self.inner.set_login(None);
-        // What is forgotten here is forgotten, whether or not the other side hears of it.
+        // The local logout is independent of the revocation's success.
         if let Some(record) = record {
             let _ = tokio::time::timeout(FAREWELL, give_back(&ground, &record)).await;
         }
@@ -133,7 +133,7 @@ impl Attempt<'_> {
             Ok(code) => code?,
             Err(_) => return Err(OAuthError::TimedOut(PERSON)),
         };
-        // Before the code and the secret leave.
+        // Bind before the code and the secret are sent.
         bind(ground, self.store, issuer).await?;
         let desk = Desk { fetch: &ground.fetch, endpoint: &issuer.token, client: self.client };
         desk.ask(&[
@@ -146,7 +146,7 @@ impl Attempt<'_> {
         .await
     }
 
-    /// The address that the browser is sent to.
+    /// The URL for the browser.
     fn address(&self, mut authorize: Url, state: &Secret, verifier: &Secret) -> Url {
         let mut query = authorize.query_pairs_mut();
         query
@@ -160,7 +160,7 @@ impl Attempt<'_> {
         if !self.scopes.is_empty() {
             query.append_pair("scope", &self.scopes.to_string());
         }
-        // OpenID providers give a refresh token only to who is asked (OpenID Connect Core §11).
+        // OpenID providers issue a refresh token only after a consent prompt (OpenID Connect Core §11).
         if self.scopes.iter().any(|scope| scope == OFFLINE) {
             query.append_pair("prompt", "consent");
         }

@@ -1,18 +1,18 @@
-//! The page a browser shows when it comes back from a login, in both languages, with nothing in it that came along.
+//! The page shown after the browser redirect, in both languages. Contains nothing from the request.
 
-/// The login goes on without the browser.
+/// The login continues without the browser.
 pub(crate) fn done() -> String {
     page("200 OK", "✓", ["Thank you. You can close this page.", "谢谢，可以关闭本页，登录即将完成。"])
 }
 
-/// The login failed; why is told where it was begun.
+/// The login failed; the terminal shows the reason.
 pub(crate) fn failed() -> String {
     let texts =
         ["The login failed. toolhub says why in its window.", "登录失败，原因请看 toolhub 窗口中的说明。"];
     page("400 Bad Request", "✗", texts)
 }
 
-/// Not what we wait for.
+/// The request belongs to no login.
 pub(crate) fn stray() -> String {
     let texts = ["This page belongs to no login that is under way.", "没有与此页面对应的登录。"];
     page("404 Not Found", "?", texts)

@@ -1,4 +1,4 @@
-//! Random texts, and the proof that whoever redeems a code is whoever asked for it (RFC 7636).
+//! Random strings, and PKCE: proof that the client that redeems a code is the one that requested it (RFC 7636).
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -7,7 +7,7 @@ use sha2::{Digest, Sha256};
 use super::error::OAuthError;
 use super::secret::Secret;
 
-/// 256 bits nobody can guess, in 43 letters.
+/// 256 random bits in 43 characters.
 pub(crate) fn random() -> Result<Secret, OAuthError> {
     let mut bytes = zeroize::Zeroizing::new([0_u8; 32]);
     getrandom::fill(&mut *bytes)
@@ -15,7 +15,7 @@ pub(crate) fn random() -> Result<Secret, OAuthError> {
     Ok(Secret::new(URL_SAFE_NO_PAD.encode(*bytes)))
 }
 
-/// What is shown of a verifier before it is used (S256).
+/// The code challenge of a verifier (S256).
 pub(crate) fn challenge_of(verifier: &Secret) -> String {
     URL_SAFE_NO_PAD.encode(Sha256::digest(verifier.expose().as_bytes()))
 }

@@ -1,4 +1,4 @@
-//! What a login leaves behind, and how long it is good for.
+//! The stored result of a login, and its validity.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -9,50 +9,50 @@ use super::registration::Client;
 use super::scopes::Scopes;
 use super::secret::{Secret, write_plain};
 
-/// A token is renewed this long before it runs out, or after three quarters of a short life.
+/// A token is renewed this long before it expires, or after three quarters of a short lifetime.
 const SKEW: Duration = Duration::from_secs(60);
 
-/// One server's login, as it is kept.
+/// The login of one server, as it is stored.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Record {
-    /// What the tokens are for (RFC 8707).
+    /// The resource indicator (RFC 8707).
     pub(crate) resource: String,
-    /// Who gave them.
+    /// The issuer.
     pub(crate) issuer: String,
-    /// Where they are renewed.
+    /// The token endpoint, for renewals.
     pub(crate) token_endpoint: String,
-    /// Where they are given back.
+    /// The revocation endpoint.
     #[serde(default)]
     pub(crate) revocation_endpoint: Option<String>,
-    /// As whom they were asked for.
+    /// The client that requested the tokens.
     pub(crate) client: Client,
     #[serde(default)]
     pub(crate) tokens: Tokens,
-    /// All that was asked for.
+    /// All requested scopes.
     #[serde(default)]
     pub(crate) requested: Scopes,
-    /// What a call needed and did not have: asked for at the next login.
+    /// Scopes that a call lacked: requested at the next login.
     #[serde(default)]
     pub(crate) missing: Scopes,
 }
 
-/// What an authorization server gave.
+/// The tokens of an authorization server.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(crate) struct Tokens {
     #[serde(default, serialize_with = "write_plain")]
     pub(crate) access: Option<Secret>,
     #[serde(default, serialize_with = "write_plain")]
     pub(crate) refresh: Option<Secret>,
-    /// When to renew the access token, in seconds since 1970; `None` where nobody said how long it lives.
+    /// When to renew the access token, in Unix seconds; `None` if its lifetime is unknown.
     #[serde(default)]
     renew_at: Option<u64>,
-    /// When it is of no use any more.
+    /// When it expires, in Unix seconds.
     #[serde(default)]
     expires_at: Option<u64>,
 }
 
 impl Record {
-    /// A login that was just made at `url`.
+    /// A new login.
     pub(crate) fn new(found: Found, client: Client, (tokens, requested): (Tokens, Scopes)) -> Self {
         Self {
             resource: found.resource,
@@ -72,7 +72,7 @@ fn now() -> u64 {
 }
 
 impl Tokens {
-    /// Tokens that were just given.
+    /// Newly issued tokens.
     pub(crate) fn fresh(access: Secret, refresh: Option<Secret>, lifetime: Option<Duration>) -> Self {
         let renew_at = lifetime.map(|life| now().saturating_add((life - SKEW.min(life / 4)).as_secs()));
         let expires_at = lifetime.map(|life| now().saturating_add(life.as_secs()));
@@ -84,12 +84,12 @@ impl Tokens {
         self.renew_at.is_some_and(|at| now() >= at)
     }
 
-    /// Whether it has run out, as far as our clock can tell.
+    /// Whether it has expired according to the local clock.
     pub(crate) fn is_over(&self) -> bool {
         self.expires_at.is_some_and(|at| now() >= at)
     }
 
-    /// The tokens after a renewal; a server that gives no new refresh token lets the old one stand (RFC 6749 §6).
+    /// The tokens after a renewal. If the response contains no new refresh token, the old one stays valid (RFC 6749 §6).
     pub(crate) fn renewed_by(&self, new: Self) -> Self {
         Self { refresh: new.refresh.or_else(|| self.refresh.clone()), ..new }
     }

@@ -1,5 +1,5 @@
-//! Becoming a client that an authorization server knows, in the order the specification gives (2026-07-28, client
-//! registration): known beforehand, by the url of a description, by registering now (RFC 7591).
+//! Client registration, in the order of the specification (2026-07-28, client registration): preregistered, client id metadata
+//! document, dynamic registration (RFC 7591).
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -15,7 +15,7 @@ use super::scopes::Scopes;
 use super::secret::{Secret, write_plain};
 use crate::config::OAuthSpec;
 
-/// How a client shows at the token endpoint who it is.
+/// The client authentication method at the token endpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Method {
     #[serde(rename = "none")]
@@ -26,33 +26,33 @@ pub(crate) enum Method {
     Post,
 }
 
-/// Who we are to one authorization server.
+/// The client registered at one authorization server.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Client {
     pub(crate) id: String,
-    /// Only where it was given at registration; a configured one stays in the config.
+    /// Only a secret from dynamic registration; a configured one stays in the configuration.
     #[serde(default, serialize_with = "write_plain")]
     pub(crate) secret: Option<Secret>,
     pub(crate) method: Method,
-    /// What was registered, where we registered.
+    /// The details of a dynamic registration.
     #[serde(default)]
     registered: Option<Registered>,
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
 struct Registered {
-    /// The port of the redirect uri, since many servers compare the whole of it.
+    /// The port of the redirect URI, since many servers compare the complete URI.
     port: u16,
     scopes: Scopes,
-    /// When the secret runs out, in seconds since 1970; 0 for never.
+    /// When the secret expires, in Unix seconds; 0 for never.
     #[serde(default)]
     secret_expires_at: u64,
 }
 
-/// What a client is needed for.
+/// The requirements for a client.
 pub(crate) struct Purpose<'a> {
     pub(crate) spec: &'a OAuthSpec,
-    /// The login before this one, if there was one.
+    /// The previous login, if any.
     pub(crate) before: Option<&'a Record>,
     pub(crate) redirect_uri: &'a str,
     pub(crate) port: u16,
@@ -60,7 +60,7 @@ pub(crate) struct Purpose<'a> {
 }
 
 impl Client {
-    /// The client that the config names, with the secret it gives.
+    /// The configured client with its secret.
     pub(crate) fn configured(spec: &OAuthSpec, issuer: &Issuer) -> Option<Self> {
         let id = spec.client_id.clone()?;
         let secret = spec.client_secret.clone();
@@ -68,7 +68,7 @@ impl Client {
         Some(Self { id, secret, method, registered: None })
     }
 
-    /// The same with the secret the config gives, where the client is the config's.
+    /// Adds the configured secret if the client is the configured one.
     pub(crate) fn with_secret_of(&self, spec: &OAuthSpec) -> Self {
         match spec.client_id.as_ref() == Some(&self.id) {
             true => Self { secret: spec.client_secret.clone(), ..self.clone() },
@@ -76,7 +76,7 @@ impl Client {
         }
     }
 
-    /// The same as it may be kept: what stands in the config is not written a second time.
+    /// Removes the secret if it is in the configuration, so that it is not stored a second time.
     pub(crate) fn without_secret_of(mut self, spec: &OAuthSpec) -> Self {
         if spec.client_id.as_ref() == Some(&self.id) {
             self.secret = None;
@@ -84,12 +84,12 @@ impl Client {
         self
     }
 
-    /// The port that an earlier registration is bound to.
+    /// The port of an earlier registration.
     pub(crate) fn port(&self) -> Option<u16> {
         self.registered.as_ref().map(|registered| registered.port)
     }
 
-    /// Whether an earlier registration serves again.
+    /// Whether an earlier registration can be reused.
     fn serves(&self, purpose: &Purpose<'_>) -> bool {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
         self.registered.as_ref().is_some_and(|registered| {
@@ -100,7 +100,7 @@ impl Client {
     }
 }
 
-/// The client to log in as.
+/// The client for a login.
 pub(crate) async fn client_for(
     fetch: &Fetch,
     issuer: &Issuer,
@@ -117,8 +117,8 @@ pub(crate) async fn client_for(
         }
         return Ok(Client { id: url.clone(), secret: None, method: Method::Public, registered: None });
     }
-    // Another authorization server's client is a stranger here (2026-07-28, authorization server binding); and one
-    // whose login has ended may be forgotten.
+    // A client of another authorization server is not valid here (2026-07-28, authorization server binding), and one whose
+    // login has ended may have been deleted.
     let alive = |record: &&Record| record.issuer == issuer.name && record.tokens.access.is_some();
     let before = purpose.before.filter(alive).map(|record| &record.client);
     match (before.filter(|client| client.serves(purpose)), &issuer.register) {
@@ -150,7 +150,7 @@ async fn register(
         "grant_types": ["authorization_code", "refresh_token"],
         "response_types": ["code"],
         "token_endpoint_auth_method": name_of(wished_method(issuer)),
-        // Without it OpenID providers take us for a web site and refuse the redirect.
+        // Without it OpenID providers assume a web application and refuse the redirect URI.
         "application_type": "native",
     });
     if !purpose.scopes.is_empty() {
@@ -176,7 +176,7 @@ fn lists(issuer: &Issuer, method: &str) -> bool {
     issuer.client_methods.as_ref().is_some_and(|methods| methods.iter().any(|known| known == method))
 }
 
-/// How to send a secret: in the header, which every server must understand, unless it lists only the other way.
+/// How to send a secret: in the header, which every server must support, unless it lists only `client_secret_post`.
 fn secret_method(issuer: &Issuer) -> Method {
     match lists(issuer, "client_secret_post") && !lists(issuer, "client_secret_basic") {
         true => Method::Post,
@@ -184,7 +184,7 @@ fn secret_method(issuer: &Issuer) -> Method {
     }
 }
 
-/// A program on somebody's machine can keep no secret of its own, so it asks for none where it may.
+/// A native application cannot keep a secret, so it requests a public client if possible.
 fn wished_method(issuer: &Issuer) -> Method {
     let secret_only = issuer.client_methods.is_some() && !lists(issuer, "none");
     if secret_only { secret_method(issuer) } else { Method::Public }

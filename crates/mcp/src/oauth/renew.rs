@@ -1,4 +1,4 @@
-//! A new access token without asking anybody: from the store, with the refresh token, or with the client's own name.
+//! Renews an access token without the user: from the store, with the refresh token, or with the client credentials grant.
 
 use std::sync::Arc;
 
@@ -24,27 +24,27 @@ use crate::config::{Grant, OAuthSpec};
 use crate::error::McpError;
 use crate::transport::http::client::{header_map, parse_url};
 
-/// Why a token is wanted.
+/// Why a token is needed.
 #[derive(Debug)]
 pub(super) enum Why {
-    /// There is none in hand, or it is about to run out.
+    /// There is none, or it is about to expire.
     NoToken,
-    /// The server refused this one, or that there was none.
+    /// The server refused this token, or the request without one.
     Refused(Option<Secret>),
-    /// It does not reach far enough.
+    /// It lacks scopes.
     MoreScopes(Scopes),
 }
 
-/// The config with its variables filled in, and the way to make requests.
+/// The configuration with expanded variables, and the HTTP client of the login.
 pub(super) struct Ground {
     pub(super) url: Url,
     pub(super) headers: HeaderMap,
     pub(super) spec: OAuthSpec,
     pub(super) fetch: Fetch,
-    /// Under which the login is kept: at another url it is another login, for tokens go nowhere else.
+    /// The key of the stored login. It includes the URL, since tokens are sent to no other one.
     pub(super) key: String,
     pub(super) server: ServerId,
-    /// Whether the owner has just named the authorization server, so that credentials are bound to it anew.
+    /// Whether the owner has just named the authorization server, so that credentials are bound again.
     pub(super) rebinds: bool,
 }
 
@@ -62,7 +62,7 @@ impl Inner {
         Ok(Ground { fetch, url, headers, spec, key, server, rebinds: false })
     }
 
-    /// The same for a login at an authorization server that the owner names now.
+    /// The same for a login at an authorization server that the owner names.
     pub(super) fn ground_at(&self, issuer: Option<&str>) -> Result<Ground, OAuthError> {
         let mut ground = self.ground()?;
         let Some(issuer) = issuer else { return Ok(ground) };
@@ -76,13 +76,13 @@ impl Inner {
         Ok(ground)
     }
 
-    /// The login that is kept. Where the store cannot be read there is none: a server may need none.
+    /// The stored login. A store that cannot be read counts as empty: the server may need no login.
     async fn kept(&self, ground: &Ground) -> Option<Record> {
         let kept = self.store.load(&ground.key).await;
         kept.inspect_err(|error| self.note(error.text())).ok().flatten()
     }
 
-    /// Whether a server that refuses without a challenge has a login at all.
+    /// Whether a server that refuses without a challenge supports a login.
     pub(super) async fn offers_login(&self) -> bool {
         if self.login().is_some() || self.spec != OAuthSpec::default() {
             return true;
@@ -95,7 +95,7 @@ impl Inner {
         let refused = !matches!(why, Why::NoToken);
         let ground = match self.ground() {
             Ok(ground) => ground,
-            // A server that is reached in the open gets no token, and may need none.
+            // A server with an insecure URL gets no token, and may need none.
             Err(_) if !refused => {
                 self.set_login(None);
                 return Ok(None);
@@ -117,11 +117,11 @@ impl Inner {
                 let text =
                     Text::new(format!("the login could not be renewed: {en}"), format!("无法更新登录：{zh}"));
                 self.note(text.clone());
-                // A token that is only about to run out still serves.
+                // A token that has not expired yet can still be used.
                 let record = self.login().filter(|record| !refused && !record.tokens.is_over());
                 match record.and_then(|record| record.tokens.access.clone()) {
                     Some(token) => Ok(Some(token)),
-                    // Only the owner can change that.
+                    // Only the owner can resolve this.
                     None if error.needs_owner() => Err(McpError::hopeless(text)),
                     None => Err(McpError::connect(text)),
                 }
@@ -129,14 +129,14 @@ impl Inner {
         }
     }
 
-    /// The login with a token that answers `why`; `None` where there is no login.
+    /// The login with a token that satisfies `why`; `None` if there is no login.
     async fn renewed(&self, ground: &Ground, why: &Why) -> Result<Option<Record>, OAuthError> {
         let by_itself = ground.spec.grant == Grant::ClientCredentials;
         let before = self.kept(ground).await;
         match &before {
             Some(record) if serves(record, why) => return Ok(before),
             Some(record) if record.tokens.refresh.is_none() && !by_itself => {
-                // Nothing to renew it with. Our clock may be wrong, so the server has the last word.
+                // It cannot be renewed. The local clock may be wrong, so the server decides.
                 let usable = matches!(why, Why::NoToken);
                 return Ok(before.filter(|_| usable));
             }
@@ -144,7 +144,7 @@ impl Inner {
             _ => {}
         }
         let _lock = self.store.renewing(&ground.key).await?;
-        // Another process may have been faster, and its refresh token is the one that counts now.
+        // Another process may have renewed it meanwhile, which invalidates the old refresh token.
         let before = self.kept(ground).await;
         if before.as_ref().is_some_and(|record| serves(record, why)) {
             return Ok(before);
@@ -167,8 +167,8 @@ impl Inner {
         Ok(record)
     }
 
-    /// Uses the refresh token. Where the grant is void the login stays without tokens: who we are to the
-    /// authorization server, and what was asked for, serve the next login.
+    /// Uses the refresh token. If the grant is invalid, the tokens are removed, but client and requested scopes are kept for
+    /// the next login.
     async fn refreshed(&self, ground: &Ground, mut record: Record) -> Result<Option<Record>, OAuthError> {
         let Some(refresh) = record.tokens.refresh.clone().filter(|_| is_of(ground, &record)) else {
             return Ok(None);
@@ -195,7 +195,7 @@ impl Inner {
         Ok(Some(record))
     }
 
-    /// Remembers what a call needed and did not have.
+    /// Stores the scopes that a call lacked.
     pub(super) async fn remember_missing(&self, needed: Scopes) {
         let remembered = async {
             let ground = self.ground()?;
@@ -212,7 +212,7 @@ impl Inner {
     }
 }
 
-/// Whether a login has what is wanted, without anything being done.
+/// Whether a stored login already satisfies `why`.
 fn serves(record: &Record, why: &Why) -> bool {
     let Some(access) = &record.tokens.access else { return false };
     let refused = matches!(why, Why::Refused(Some(used)) if used == access);
@@ -223,7 +223,7 @@ fn serves(record: &Record, why: &Why) -> bool {
     !refused && reaches && !record.tokens.is_due()
 }
 
-/// Asks for a token in the client's own name (RFC 6749 §4.4).
+/// Requests a token with the client credentials grant (RFC 6749 §4.4).
 pub(super) async fn by_client(
     ground: &Ground,
     store: &TokenStore,
@@ -247,7 +247,7 @@ pub(super) async fn by_client(
     .scopes();
     let client = Client::configured(spec, &found.issuer)
         .ok_or_else(|| OAuthError::NoRegistration { issuer: found.issuer.name.clone() })?;
-    // Before the secret leaves. Where nothing can be kept, neither can this, and the next run decides again.
+    // Bind before the secret is sent. If the store is not writable, the binding is not stored, and the next run decides again.
     let _ = bind(ground, store, &found.issuer).await;
     let desk = Desk { fetch, endpoint: &found.issuer.token, client: &client };
     let joined = scopes.to_string();

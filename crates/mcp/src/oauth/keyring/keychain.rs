@@ -1,4 +1,4 @@
-//! The keychain of a user of macOS.
+//! The macOS keychain.
 
 use security_framework::passwords::{delete_generic_password, get_generic_password, set_generic_password};
 use zeroize::Zeroizing;
@@ -11,7 +11,7 @@ pub(super) fn is_there() -> bool {
     true
 }
 
-/// The keychain may ask the user, so it is not waited for on a thread of the runtime.
+/// The keychain may prompt the user, so it must not block a thread of the runtime.
 async fn with_account<T: Send + 'static>(
     entry: &Entry,
     work: impl FnOnce(&str) -> Option<T> + Send + 'static,

@@ -1,5 +1,5 @@
-//! No keyring at all. Windows' own takes 2560 bytes, less than most logins have; the file in the user's data folder
-//! is closed to others there.
+//! No keyring. The Windows credential store is limited to 2560 bytes, less than most logins need; the file in the user's data
+//! folder is not accessible to other users.
 
 use zeroize::Zeroizing;
 

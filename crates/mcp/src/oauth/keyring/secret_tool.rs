@@ -1,4 +1,5 @@
-//! The Secret Service of a desktop, through libsecret's own `secret-tool`; Cargo.toml says why not through a crate.
+//! The Secret Service of a desktop session, through libsecret's `secret-tool`; Cargo.toml gives the reason for not using a
+//! crate.
 
 use std::process::Stdio;
 
@@ -8,7 +9,7 @@ use zeroize::Zeroizing;
 
 use super::Entry;
 
-/// Only in a desktop session: elsewhere nobody can unlock it.
+/// Only in a desktop session: otherwise no prompt can unlock it.
 pub(super) fn is_there() -> bool {
     let set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
     set("DBUS_SESSION_BUS_ADDRESS") && (set("DISPLAY") || set("WAYLAND_DISPLAY"))
@@ -30,7 +31,7 @@ pub(super) async fn read(entry: &Entry) -> Option<Zeroizing<String>> {
 
 pub(super) async fn write(entry: &Entry, text: &str) -> Option<()> {
     let label = format!("--label=toolhub: {}", entry.key);
-    // The text goes over a pipe: what stands on a command line can be seen by everybody.
+    // The text is passed through a pipe: command lines are visible to other users.
     let mut child = secret_tool(&["store", &label], entry).stdin(Stdio::piped()).spawn().ok()?;
     let mut input = child.stdin.take()?;
     input.write_all(text.as_bytes()).await.ok()?;

@@ -237,7 +237,7 @@ pub trait ToolListStore: Send + Sync {
 pub struct ToolVersion {
     /// The definition's hash.
     pub version: String,
-    /// The definition, as it was given.
+    /// The raw definition.
     pub definition: RawJson,
     /// When it was first listed.
     pub first_seen: SystemTime,

@@ -1,5 +1,5 @@
-//! Arguments that are made to cost more than they should: every problem they have is found in bounded work, and told in a
-//! bounded text. Work is counted, not timed.
+//! Arguments and schemas that try to cause excessive work: validation finds all problems with bounded work and
+//! reports them in a bounded text. Work is counted, not timed.
 
 use serde_json::{Value, json};
 use toolhub_core::error::{ArgumentProblem, Expected};
@@ -9,7 +9,7 @@ use super::{Instance, Schema, Steps};
 use crate::coerce::coerce;
 use crate::suggest::near_names;
 
-/// The most that may be told of wrong arguments.
+/// Maximum length of an error message about arguments, in bytes.
 const MAX_TOLD: usize = 4 << 10;
 
 fn problems(schema: &Value, arguments: impl Into<String>) -> Vec<ArgumentProblem> {
@@ -45,13 +45,13 @@ fn unknown_arguments_are_counted_and_the_first_few_named() {
     let text = told(found);
     assert!(text.contains("there is no argument `filepath0`"), "{text}");
     assert!(text.contains("and 149992 more"), "{text}");
-    // A few are told as they always were.
+    // A few problems are listed completely.
     let few = told(problems(&closed(), r#"{"filepath_of3":"a","zzz":1}"#));
     assert!(few.contains("did you mean `filepath_of_3`?") && few.contains("`zzz`"), "{few}");
     assert!(!few.contains("more"), "{few}");
 }
 
-/// The same one level deeper, where no name is looked for.
+/// The same one level deeper, where no similar names are suggested.
 #[test]
 fn unknown_members_deeper_down_are_counted_too() {
     let schema = json!({"type": "object", "properties": {"options": closed()}});
@@ -95,7 +95,7 @@ fn names_values_and_lists_in_messages_are_cut() {
     told(problems(&schema, format!(r#"{{"deep":{{"{long}":{{"{long}":"{long}"}}}}}}"#)));
 }
 
-/// Both would need a table of the length of one name times that of the other.
+/// Comparing them would need a table of the product of both lengths.
 #[test]
 fn near_names_are_not_looked_for_where_a_name_is_no_name() {
     let long = "read_data_from_excel_".repeat(200_000);
@@ -115,7 +115,7 @@ fn nothing_is_renamed_among_very_many_arguments() {
     assert_eq!(coerce(&schema, &few).unwrap().arguments.get(), r#"{"filepath":"a","count":1}"#);
 }
 
-/// Checks arguments, and counts the steps that takes.
+/// Checks arguments and counts the steps.
 fn check(schema: &Value, arguments: &Value) -> (Result<(), Vec<ArgumentProblem>>, u64) {
     let schema = Schema::compile(&RawJson::from(schema.clone())).unwrap();
     let arguments = RawJson::from(arguments.clone());
@@ -125,7 +125,7 @@ fn check(schema: &Value, arguments: &Value) -> (Result<(), Vec<ArgumentProblem>>
     (checked, before - steps.left())
 }
 
-/// `Filter = And | Or`, as generators of schemas write it.
+/// `Filter = And | Or`, as schema generators write it.
 fn filters() -> Value {
     let either = json!({"oneOf": [{"$ref": "#/$defs/And"}, {"$ref": "#/$defs/Or"}]});
     let node = |name: &str| {
@@ -151,7 +151,7 @@ fn steps_of_recursive_alternatives_grow_with_depth_and_not_exponentially() {
     }
 }
 
-/// Each definition leads twice to the one before it, in every way there is to lead to a schema.
+/// Each definition refers twice to the previous one, by every kind of reference.
 #[test]
 fn references_that_double_take_few_steps_however_they_are_written() {
     const TIMES: usize = 40;
@@ -227,14 +227,14 @@ fn patterns_are_tested_in_linear_time_or_not_at_all() {
         json!({"type": "object", "properties": {
             "one": {"type": "string", "pattern": pattern}, "many": {"type": "array", "items": {"pattern": pattern}}}})
     };
-    // Look-around and back-references are left to the server, whatever the text.
+    // Look-around and back-references are left to the server, for any text.
     for pattern in ["(?<!-)[a-z]+(?!.*--)$", r"^(a+)+\1$", "(?=.*[0-9]).{8,}"] {
         let long = format!("{}--", "a".repeat(200_000));
         let (checked, steps) = check(&schema(pattern), &json!({"one": long, "many": [long, "a"]}));
         assert!(checked.is_ok(), "{checked:?}");
         assert!(steps < 1_000_000, "{steps}");
     }
-    // Others are tested as long as the budget for patterns lasts.
+    // Other patterns are tested until the pattern budget is exhausted.
     let (checked, _) = check(&schema("^(a|aa)+$"), &json!({"one": format!("{}b", "a".repeat(20_000))}));
     assert!(checked.is_err());
     let steps = Steps::for_bytes(1 << 20);
@@ -245,7 +245,7 @@ fn patterns_are_tested_in_linear_time_or_not_at_all() {
     assert!(checked.is_ok(), "too much work for so large a pattern: {checked:?}");
 }
 
-/// Undecided parts neither refuse a call nor hide what is decided.
+/// Undecided parts neither reject a call nor hide decided ones.
 #[test]
 fn parts_that_cannot_be_decided_are_left_to_the_server() {
     let ahead = json!({"pattern": "^(?=x)"});
@@ -283,7 +283,7 @@ fn repeated_items_and_options_are_found_without_comparing_all_with_all() {
     assert!(check(&schema, &json!({"set": [1, 2, {"a": [1], "b": 2}, {"b": 2.0, "a": [1.0]}]})).0.is_err());
 }
 
-/// Threads of tests have a stack of 2 MiB, as have those of the runtime.
+/// Test threads have a stack of 2 MiB, as runtime threads do.
 #[test]
 fn deep_schemas_and_long_chains_of_references_fit_the_stack() {
     let mut definitions = json!({"a0": {"type": "integer"}});
@@ -300,7 +300,7 @@ fn deep_schemas_and_long_chains_of_references_fit_the_stack() {
     assert!(check(&recursive, &deep(json!("text"))).0.is_err());
 }
 
-/// Nested alternatives of the schema times the values of the arguments.
+/// Nested alternatives of the schema, multiplied by the values of the arguments.
 #[test]
 fn mending_takes_bounded_work() {
     let many: Vec<Value> = (0..2_000).map(|_| json!({"$ref": "#/$defs/a"})).collect();

@@ -1,22 +1,22 @@
-//! The step budget of one call: how much work checking its arguments may take.
+//! The step budget of one call: bounds the work of checking its arguments.
 
 use std::cell::Cell;
 
 /// Steps of a call with small arguments. A step takes about 10 ns in a release build.
 const BASE_STEPS: u64 = 400_000;
-/// Further steps for each byte of arguments.
+/// Additional steps per byte of arguments.
 const STEPS_PER_BYTE: u64 = 64;
-/// Steps of any call.
+/// Maximum steps of a call.
 pub(super) const MAX_STEPS: u64 = 6_000_000;
-/// Steps that patterns may take in any call. They are counted apart because a pattern that is not tested does no harm: the
-/// server tests it.
+/// Maximum pattern steps of a call. Counted separately, because an untested pattern does no harm: the server tests
+/// it.
 pub(super) const MAX_PATTERN_STEPS: u64 = 4_000_000;
 
-/// The budget is used up: the arguments are refused.
+/// The budget is exhausted: the arguments are rejected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Exhausted;
 
-/// The steps that are left.
+/// The remaining steps.
 #[derive(Debug)]
 pub(crate) struct Steps {
     left: Cell<u64>,
@@ -24,7 +24,7 @@ pub(crate) struct Steps {
 }
 
 impl Steps {
-    /// The budget of a call with arguments of that many bytes.
+    /// The budget of a call with arguments of this many bytes.
     pub(crate) fn for_bytes(bytes: usize) -> Self {
         let bytes = u64::try_from(bytes).unwrap_or(u64::MAX);
         let steps = BASE_STEPS.saturating_add(bytes.saturating_mul(STEPS_PER_BYTE)).min(MAX_STEPS);
@@ -48,12 +48,12 @@ impl Steps {
         }
     }
 
-    /// Spends steps for something of that size.
+    /// Spends steps in proportion to a size.
     pub(super) fn spend_len(&self, len: usize, per_step: usize) -> Result<(), Exhausted> {
         self.spend(u64::try_from(len / per_step).unwrap_or(u64::MAX).saturating_add(1))
     }
 
-    /// Whether a pattern may take that many steps; if it may, they are spent.
+    /// Spends the steps of a pattern match; returns `false` if too few are left.
     pub(super) fn spend_pattern(&self, steps: u64) -> bool {
         let left = self.patterns.get().checked_sub(steps);
         if let Some(left) = left {
@@ -62,7 +62,7 @@ impl Steps {
         left.is_some()
     }
 
-    /// Runs something that may spend three quarters of what is left: the schema of one candidate leaves some for the next.
+    /// Runs `run` with three quarters of the remaining budget: the schema of one candidate leaves some for the next.
     pub(crate) fn with_share<T>(&self, run: impl FnOnce() -> T) -> T {
         let kept = self.left.get() / 4;
         self.left.set(self.left.get() - kept);

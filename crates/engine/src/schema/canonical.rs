@@ -1,4 +1,4 @@
-//! Texts that are equal where JSON Schema takes two values for equal: members sorted, `1.0` written as `1`.
+//! Canonical texts of values, equal if JSON Schema considers the values equal: members sorted, `1.0` written as `1`.
 
 use std::fmt::Write as _;
 
@@ -6,7 +6,7 @@ use serde_json::{Number, Value};
 
 use super::budget::{Exhausted, Steps};
 
-/// What sorting takes for each member.
+/// Steps for sorting, per member.
 const SORT_STEPS: u64 = 8;
 
 /// The canonical text of a value.
@@ -32,7 +32,7 @@ fn write(value: &Value, steps: &Steps, out: &mut String) -> Result<(), Exhausted
         }
         Value::Object(members) => {
             let mut names: Vec<(&String, &Value)> = members.iter().collect();
-            // Sorting takes several comparisons for each member.
+            // Sorting needs several comparisons per member.
             steps.spend(u64::try_from(names.len()).unwrap_or(u64::MAX).saturating_mul(SORT_STEPS))?;
             names.sort_unstable_by_key(|(name, _)| *name);
             out.push('{');
@@ -47,7 +47,7 @@ fn write(value: &Value, steps: &Steps, out: &mut String) -> Result<(), Exhausted
     steps.spend(2)
 }
 
-/// The length comes first, so that no other value has the same text.
+/// Starts with the length, so that the text is unambiguous.
 fn write_string(text: &str, steps: &Steps, out: &mut String) -> Result<(), Exhausted> {
     steps.spend_len(text.len(), 32)?;
     let _ = write!(out, "\"{}:{text}", text.len());
@@ -55,7 +55,7 @@ fn write_string(text: &str, steps: &Steps, out: &mut String) -> Result<(), Exhau
 }
 
 fn write_number(number: &Number, out: &mut String) {
-    // Whole numbers up to this size are exact as floating-point numbers.
+    // Integers up to 2^53 are exact as `f64`.
     const EXACT: f64 = 9_007_199_254_740_992.0;
     let whole = number.as_f64().filter(|_| number.is_f64()).filter(|float| float.fract() == 0.0);
     #[expect(clippy::cast_possible_truncation, reason = "whole and in range")]

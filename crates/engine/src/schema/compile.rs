@@ -1,5 +1,5 @@
-//! Compiles a JSON Schema into nodes that are evaluated with a step budget. Every subschema is compiled once, so the result
-//! is no larger than the schema; references become node ids.
+//! Compiles a JSON Schema into nodes that are evaluated with a step budget. Every subschema is compiled once, so that
+//! the result is no larger than the schema; references become node ids.
 
 use std::collections::{HashMap, HashSet};
 
@@ -9,7 +9,7 @@ use super::budget::Steps;
 use super::pattern::{PatternId, Patterns};
 use super::references::{References, Target};
 
-/// Schemas with more objects than this are refused.
+/// Maximum number of objects in a schema; larger schemas are rejected.
 pub(super) const MAX_SCHEMA_OBJECTS: usize = 50_000;
 
 pub(super) type NodeId = usize;
@@ -28,7 +28,7 @@ pub(super) struct Program {
 #[derive(Debug, Default)]
 pub(super) struct Node {
     pub(super) keywords: Vec<Keyword>,
-    /// Whether a reference leads here. Only such nodes can be applied to the same value more than once.
+    /// Whether a reference targets this node. Only such nodes can be applied to the same value more than once.
     pub(super) referenced: bool,
     pub(super) has_subschemas: bool,
 }
@@ -124,7 +124,7 @@ impl Keyword {
 #[derive(Debug)]
 pub(super) struct Types {
     pub(super) names: Vec<String>,
-    /// Whether `1.0` is an integer: in every draft but the fourth.
+    /// Whether `1.0` is an integer: in every draft except draft 4.
     pub(super) integral_floats: bool,
 }
 
@@ -132,7 +132,7 @@ pub(super) struct Types {
 #[derive(Debug)]
 pub(super) struct Options {
     pub(super) values: Vec<Value>,
-    /// The same as canonical texts.
+    /// The canonical texts of `values`.
     pub(super) canonical: HashSet<String>,
     /// Whether one of them is an array or an object.
     pub(super) containers: bool,
@@ -148,7 +148,7 @@ pub(super) enum Draft {
 }
 
 impl Draft {
-    /// The draft that a schema names; an unknown one is taken for 2020-12.
+    /// The draft that a schema declares; 2020-12 if it is unknown.
     pub(super) fn of(schema: &Value) -> Self {
         let name = schema.get("$schema").and_then(Value::as_str).unwrap_or_default();
         let known = [
@@ -161,7 +161,7 @@ impl Draft {
     }
 }
 
-/// Compiles a schema; the error says why it cannot be used.
+/// Compiles a schema; the error states why it is unusable.
 pub(super) fn compile(schema: &Value) -> Result<Program, String> {
     let draft = Draft::of(schema);
     let references = References::collect(schema, draft)?;
@@ -191,7 +191,7 @@ struct Compiler<'s> {
     draft: Draft,
     references: References<'s>,
     nodes: Vec<Node>,
-    /// By the address of the subschema.
+    /// Node ids by the address of the subschema.
     ids: HashMap<*const Value, NodeId>,
     pending: Vec<(NodeId, &'s Value)>,
     patterns: Patterns,
@@ -223,7 +223,7 @@ impl<'s> Compiler<'s> {
         };
         let mut keywords = Vec::new();
         self.reference(schema, members, &mut keywords)?;
-        // Up to draft 7 a reference replaces whatever stands beside it.
+        // Up to draft 7, a reference replaces its sibling keywords.
         if self.draft <= Draft::Seven && members.contains_key("$ref") {
             return Ok(keywords);
         }
@@ -284,7 +284,7 @@ impl<'s> Compiler<'s> {
                 "minimum" => Keyword::Minimum { limit, exclusive },
                 _ => Keyword::Maximum { limit, exclusive },
             };
-            // In draft 4 the exclusive form is a flag.
+            // In draft 4, the exclusive form is a boolean.
             let mut exclusive = false;
             match members.get(exclusive_key) {
                 Some(Value::Bool(flag)) => exclusive = *flag,
@@ -325,7 +325,7 @@ impl<'s> Compiler<'s> {
         let prefix_items = members.get("prefixItems").filter(|_| self.draft == Draft::V2020);
         let (prefix, rest) = match (prefix_items, members.get("items")) {
             (Some(prefix), rest) => (self.nodes("prefixItems", prefix)?, rest),
-            // The older form of `prefixItems`.
+            // The form of `prefixItems` in older drafts.
             (None, Some(prefix @ Value::Array(_))) => {
                 (self.nodes("items", prefix)?, members.get("additionalItems"))
             }
@@ -474,7 +474,7 @@ fn types_of(types: &Value) -> Option<Vec<String>> {
 }
 
 fn options(values: &[Value]) -> Options {
-    // Compiled once per schema, so nothing is charged.
+    // Compiled once per schema, so that no budget is charged.
     let steps = Steps::unlimited();
     let canonical = values.iter().filter_map(|value| super::canonical::text(value, &steps).ok()).collect();
     let containers = values.iter().any(|value| value.is_array() || value.is_object());

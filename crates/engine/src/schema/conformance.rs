@@ -1,5 +1,5 @@
-//! That the evaluator agrees with an independent validator of JSON Schema, and with the official test suite where a copy of
-//! it is at hand.
+//! Compares the evaluator with an independent JSON Schema validator, and with the official test suite if a copy is
+//! available.
 
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -126,13 +126,13 @@ fn schemas() -> impl Strategy<Value = Value> {
     })
 }
 
-/// Whether a reference may lead back to the same value: validators differ in what such a schema means.
+/// Whether a reference may lead back to the same value: validators interpret such schemas differently.
 fn has_loops(schema: &Value) -> bool {
     let text = schema.to_string();
     text.matches("\"$ref\"").count() > 1 || refers_to_root(schema)
 }
 
-/// Whether a schema that applies to the value itself, and not to a part of it, refers to the root.
+/// Whether a schema that applies to the value itself, not to a part of it, refers to the root.
 fn refers_to_root(schema: &Value) -> bool {
     const IN_PLACE: [&str; 9] =
         ["allOf", "anyOf", "oneOf", "not", "if", "then", "else", "dependentSchemas", "dependencies"];
@@ -153,7 +153,7 @@ proptest! {
         let Ok(validator) = jsonschema::options().should_validate_formats(false).build(&schema) else {
             return Ok(());
         };
-        // In 2019-09 `contains` marks no items as evaluated, which the other validator overlooks.
+        // In 2019-09, `contains` marks no items as evaluated, which the other validator ignores.
         let text = schema.to_string();
         let differs = text.contains("2019-09") && text.contains("\"contains\"");
         prop_assume!(!has_loops(&schema) && !differs);
@@ -164,7 +164,7 @@ proptest! {
     }
 }
 
-/// `JSON_SCHEMA_TEST_SUITE` names the folder `tests` of the official suite.
+/// `JSON_SCHEMA_TEST_SUITE` is the path of the folder `tests` of the official suite.
 #[test]
 #[ignore = "needs the official suite: set `JSON_SCHEMA_TEST_SUITE` and run `cargo xtask test`"]
 fn the_official_suite_agrees() {
@@ -173,7 +173,7 @@ fn the_official_suite_agrees() {
     for (draft, uri) in ["draft4", "draft6", "draft7", "draft2019-09", "draft2020-12"].iter().zip(DRAFTS) {
         for file in std::fs::read_dir(format!("{folder}/{draft}")).unwrap() {
             let path = file.unwrap().path();
-            // Custom meta-schemas are not read.
+            // Custom meta-schemas are not supported.
             if path.ends_with("vocabulary.json") {
                 continue;
             }
@@ -189,7 +189,7 @@ fn the_official_suite_agrees() {
                     match verdict(&schema, &test["data"]) {
                         Ok(found) if found == expect => passed += 1,
                         Ok(Verdict::Undecided) => undecided += 1,
-                        // Other documents are never read.
+                        // Other documents are never loaded.
                         Err(error) if error.contains("not part of it") => undecided += 1,
                         found => failed.push(format!(
                             "{draft} {} | {} | {}: {found:?}",

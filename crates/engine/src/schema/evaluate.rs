@@ -1,6 +1,6 @@
-//! Evaluates a compiled schema within a step budget. Every application of a subschema to a value is counted, and what a
-//! reference leads to is evaluated once for each value, so that no schema makes more work than its size times that of the
-//! arguments; where even that is too much, the budget ends it.
+//! Evaluates a compiled schema within a step budget. Every application of a subschema to a value is counted, and the
+//! target of a reference is evaluated once per value, so that the work is at most the size of the schema times that
+//! of the arguments. The budget bounds it further.
 
 use std::cmp::Ordering;
 use std::collections::{HashMap, HashSet};
@@ -11,18 +11,18 @@ use super::budget::{Exhausted, Steps};
 use super::compile::{Keyword, Node, NodeId, Options, Program, Types};
 use super::{canonical, number};
 
-/// How deeply applications of subschemas may be nested: it bounds the stack.
+/// Maximum nesting of subschema applications; bounds the stack.
 const MAX_EVALUATION_DEPTH: usize = 640;
-/// What looking up and keeping a verdict takes.
+/// Steps for looking up and storing a verdict.
 const MEMO_STEPS: u64 = 8;
-/// What a name or an item that is put into a set or looked at as a value takes.
+/// Steps for inserting a name or an item into a set, or for wrapping a name as a value.
 const COPY_STEPS: u64 = 16;
 
-/// Whether a value fits. Ordered, so that the verdict of several conditions is the least of them.
+/// Whether a value is valid. Ordered, so that the verdict of several conditions is their minimum.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Verdict {
     Invalid,
-    /// Not known here: the server decides.
+    /// Cannot be decided here; the server decides.
     Undecided,
     Valid,
 }
@@ -49,24 +49,24 @@ pub(super) type Evaluated = Result<Verdict, Exhausted>;
 pub(super) struct Evaluation<'p> {
     pub(super) program: &'p Program,
     pub(super) steps: &'p Steps,
-    /// Verdicts by node and address of the value; `None` while a verdict is being found.
+    /// Verdicts by node and address of the value; `None` while the evaluation is in progress.
     memo: HashMap<(NodeId, *const Value), Option<Verdict>>,
     memoize_all: bool,
-    /// Names that were evaluated as values. They stay where they are, so that no other value gets their address.
+    /// Names that were evaluated as values. They are kept alive, so that no other value gets their address.
     #[expect(clippy::vec_box, reason = "their addresses must not change when the list grows")]
     names: Vec<Box<Value>>,
     depth: usize,
 }
 
-/// The members or items of a value that some keyword has evaluated.
+/// The members or items of a value that a keyword has evaluated.
 #[derive(Default)]
 struct Marks<'v> {
     all: bool,
     names: HashSet<&'v str>,
-    /// The first items.
+    /// Number of leading items.
     prefix: usize,
     items: HashSet<usize>,
-    /// Nodes whose marks are here already.
+    /// Nodes whose marks are already included.
     visited: HashSet<NodeId>,
 }
 
@@ -76,7 +76,7 @@ impl<'p> Evaluation<'p> {
         Self { program, steps, memo: HashMap::new(), memoize_all, names: Vec::new(), depth: 0 }
     }
 
-    /// The same for finding out what is wrong, which looks at everything more than once.
+    /// Evaluates for error messages, which visits values more than once: memoizes every verdict.
     pub(super) fn explaining(program: &'p Program, steps: &'p Steps) -> Self {
         Self { memoize_all: true, ..Self::new(program, steps) }
     }
@@ -93,7 +93,7 @@ impl<'p> Evaluation<'p> {
         if node.keywords.is_empty() {
             return Ok(Verdict::Valid);
         }
-        // Without subschemas a verdict is found as quickly as it is looked up.
+        // Without subschemas, evaluating costs no more than a lookup.
         if !node.has_subschemas || !(node.referenced || self.memoize_all) {
             return self.keywords(node, value);
         }
@@ -101,7 +101,7 @@ impl<'p> Evaluation<'p> {
         let key = (id, std::ptr::from_ref(value));
         match self.memo.get(&key) {
             Some(Some(verdict)) => return Ok(*verdict),
-            // A reference that leads back to itself says nothing.
+            // A reference cycle on the same value adds no constraint.
             Some(None) => return Ok(Verdict::Valid),
             None => {}
         }
@@ -156,7 +156,7 @@ impl<'p> Evaluation<'p> {
         self.in_place(keyword, value)
     }
 
-    /// Keywords that hold for values of every type; all others hold for one type, and say nothing of this value.
+    /// Keywords for values of every type; all other keywords do not apply to this value.
     fn in_place(&mut self, keyword: &'p Keyword, value: &Value) -> Evaluated {
         Ok(match keyword {
             Keyword::Never => Verdict::Invalid,
@@ -363,12 +363,12 @@ impl<'p> Evaluation<'p> {
         Ok(verdict)
     }
 
-    /// What `properties`, `patternProperties` and `additionalProperties` together say of one member.
+    /// Applies `properties`, `patternProperties` and `additionalProperties` to one member.
     pub(super) fn member(&mut self, keyword: &'p Keyword, name: &str, value: &Value) -> Evaluated {
         let Keyword::Properties { named, patterns, additional } = keyword else { return Ok(Verdict::Valid) };
         self.steps.spend_len(name.len(), 64)?;
         let mut verdict = Verdict::Valid;
-        // Whether one of the keywords speaks of this name.
+        // Whether one of the keywords applies to this name.
         let mut known = Verdict::Invalid;
         if let Some(schema) = named.get(name) {
             known = Verdict::Valid;
@@ -390,7 +390,7 @@ impl<'p> Evaluation<'p> {
         Ok(verdict)
     }
 
-    /// The schemas of those patterns that match a name, or may.
+    /// The schemas of the patterns that match a name or may match it.
     fn matching(
         &mut self,
         patterns: &[(usize, NodeId)],
@@ -468,7 +468,8 @@ impl<'p> Evaluation<'p> {
         Ok(verdict)
     }
 
-    /// Marks what the keywords of a node evaluate of a value. `outer` is the node whose unevaluated parts are wanted.
+    /// Marks the parts of a value that the keywords of a node evaluate. `outer` is set for the node whose unevaluated
+    /// parts are computed.
     fn mark<'v>(
         &mut self,
         node: &'p Node,
@@ -536,7 +537,7 @@ impl<'p> Evaluation<'p> {
         Ok(())
     }
 
-    /// The same for a subschema of the same value, which counts if the value fits it.
+    /// Marks the parts that a subschema of the same value evaluates, if the value is valid against it.
     fn mark_branch<'v>(
         &mut self,
         id: NodeId,

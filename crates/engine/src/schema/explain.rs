@@ -1,4 +1,5 @@
-//! What is wrong with arguments, in a bounded number of problems of a bounded length. The step budget bounds the time.
+//! Describes why arguments are invalid, with a bounded number of problems of bounded length. The step budget bounds
+//! the time.
 
 use std::fmt::{self, Write as _};
 
@@ -10,27 +11,27 @@ use super::compile::{Keyword, Node, NodeId, Program};
 use super::evaluate::{Evaluation, Verdict};
 use crate::suggest::near_names;
 
-/// More problems than this are counted and not told.
+/// Maximum number of listed problems; further ones are counted.
 const MAX_PROBLEMS: usize = 8;
-/// A value or a name in a message is cut to this many characters.
+/// Maximum characters of a value or a name in a message.
 const MAX_VALUE_CHARS: usize = 80;
-/// A rule in a message is cut to this many characters.
+/// Maximum characters of a rule in a message.
 const MAX_RULE_CHARS: usize = 240;
-/// More allowed values than this are not listed.
+/// Maximum number of listed allowed values.
 const MAX_OPTIONS: usize = 16;
-/// Among more parameters than this no near name is looked for.
+/// Maximum number of parameters among which similar names are searched.
 const MAX_COMPARED_NAMES: usize = 512;
 
-/// What is needed to explain why arguments do not fit.
+/// The inputs for explaining why arguments are invalid.
 pub(super) struct Explainer<'a> {
     pub(super) program: &'a Program,
     pub(super) steps: &'a Steps,
-    /// The names of the schema's own properties.
+    /// The names of the top-level properties.
     pub(super) properties: &'a [String],
 }
 
 impl<'a> Explainer<'a> {
-    /// The problems of arguments that do not fit.
+    /// The problems of invalid arguments.
     pub(super) fn problems(&self, arguments: &'a Value) -> Vec<ArgumentProblem> {
         let mut search = Search {
             explainer: self,
@@ -50,7 +51,7 @@ impl<'a> Explainer<'a> {
         found.into_list()
     }
 
-    /// The parameter that an unknown argument was probably meant for: a near name that is not given itself.
+    /// The parameter that an unknown argument was probably meant for: a similar name that is not given itself.
     fn meant(&self, name: &str, given: &Value) -> Option<String> {
         if self.properties.len() > MAX_COMPARED_NAMES {
             return None;
@@ -60,7 +61,7 @@ impl<'a> Explainer<'a> {
     }
 }
 
-/// Where in the arguments a value is.
+/// The path of a value in the arguments.
 #[derive(Clone, Copy)]
 enum Path<'a> {
     Root,
@@ -69,13 +70,13 @@ enum Path<'a> {
 }
 
 impl Path<'_> {
-    /// As people write it: `data[0].name`.
+    /// The path in the form `data[0].name`.
     fn text(&self) -> String {
         match self {
             Self::Root => String::new(),
             Self::Member(parent, name) => {
                 let path = parent.text();
-                // What is behind that is cut off in any case.
+                // The rest would be cut off anyway.
                 if path.len() > 4 * MAX_VALUE_CHARS { path } else { join(&path, &short(name)) }
             }
             Self::Item(parent, index) => format!("{}[{index}]", parent.text()),
@@ -83,7 +84,7 @@ impl Path<'_> {
     }
 }
 
-/// Looks for everything that is wrong.
+/// Searches for all problems.
 struct Search<'a, 'e> {
     explainer: &'e Explainer<'a>,
     evaluation: Evaluation<'a>,
@@ -92,7 +93,7 @@ struct Search<'a, 'e> {
 }
 
 impl<'a> Search<'a, '_> {
-    /// Adds what is wrong with a value that does not fit a subschema.
+    /// Adds the problems of a value that is invalid against a subschema.
     fn node(&mut self, id: NodeId, value: &Value, path: Path<'_>) -> Result<(), Exhausted> {
         if self.found.is_full() {
             self.found.more += 1;
@@ -107,7 +108,7 @@ impl<'a> Search<'a, '_> {
         Ok(())
     }
 
-    /// The same, if it does not fit.
+    /// Adds the problems of a value, if it is invalid.
     fn unless_valid(&mut self, id: NodeId, value: &Value, path: Path<'_>) -> Result<(), Exhausted> {
         match self.evaluation.node(id, value)? {
             Verdict::Invalid => self.node(id, value, path),
@@ -207,7 +208,7 @@ impl<'a> Search<'a, '_> {
         let is_never = |schema: &NodeId| self.evaluation.node_of(*schema).is_never();
         let closed = additional.filter(is_never).filter(|_| patterns.is_empty());
         for (name, member) in members {
-            // There may be very many names that are not known, and all are counted.
+            // There may be very many unknown names, and all are counted.
             if let Some(never) = closed.filter(|_| !named.contains_key(name)) {
                 self.explainer.steps.spend(1)?;
                 self.member(never, (name, member), path)?;
@@ -220,7 +221,7 @@ impl<'a> Search<'a, '_> {
                 Some(schema) if self.evaluation.node(*schema, member)? == Verdict::Invalid => {
                     self.member(*schema, (name, member), path)?;
                 }
-                // One of the patterns speaks of it.
+                // One of the patterns applies to the name.
                 _ => self.rule(
                     format_args!("what the schema allows for such a name"),
                     member,
@@ -231,7 +232,7 @@ impl<'a> Search<'a, '_> {
         Ok(())
     }
 
-    /// What is wrong with one member that does not fit.
+    /// The problems of one invalid member.
     fn member(
         &mut self,
         schema: NodeId,
@@ -263,7 +264,7 @@ impl<'a> Search<'a, '_> {
         });
     }
 
-    /// No alternative fits: the types that would have done, if every alternative failed for the type alone.
+    /// No alternative is valid: reports the accepted types, if every alternative failed only because of the type.
     fn alternatives(&mut self, branches: &[NodeId], value: &Value, path: Path<'_>) -> Result<(), Exhausted> {
         let mut types: Vec<String> = Vec::new();
         for branch in branches {
@@ -285,10 +286,10 @@ impl<'a> Search<'a, '_> {
         Ok(())
     }
 
-    /// The types that a subschema wants, if a value fails for its type alone.
+    /// The types that a subschema accepts, if a value is invalid only because of its type.
     fn wrong_type(&mut self, id: NodeId, value: &Value) -> Result<Option<&'a [String]>, Exhausted> {
         let mut node = self.evaluation.node_of(id);
-        // References are followed so often.
+        // Maximum number of references followed.
         for _ in 0..8 {
             let mut failed = None;
             for keyword in &node.keywords {
@@ -309,7 +310,7 @@ impl<'a> Search<'a, '_> {
 }
 
 impl Explainer<'_> {
-    /// What a keyword that says something of one value expects of it.
+    /// The expectation of a keyword that constrains a single value.
     fn expected(&self, keyword: &Keyword) -> Expected {
         let rule = |text: fmt::Arguments<'_>| Expected::Rule(clipped(text, MAX_RULE_CHARS));
         match keyword {
@@ -348,7 +349,7 @@ impl Explainer<'_> {
     }
 }
 
-/// The first problems, and how many more there are.
+/// The first problems, and the number of further ones.
 #[derive(Default)]
 struct Problems {
     told: Vec<ArgumentProblem>,
@@ -360,7 +361,7 @@ impl Problems {
         self.told.len() >= MAX_PROBLEMS
     }
 
-    /// Adds one; it is made only if it is told.
+    /// Adds a problem; builds it only if it is listed.
     fn add(&mut self, make: impl FnOnce() -> ArgumentProblem) {
         if self.is_full() {
             self.more += 1;
@@ -393,7 +394,7 @@ pub(super) fn short(text: &str) -> String {
     clipped(text, MAX_VALUE_CHARS)
 }
 
-/// The beginning of a text that is not made any further.
+/// Formats a value up to a limit and stops there.
 fn clipped(shown: impl fmt::Display, most: usize) -> String {
     let mut clip = Clip { text: String::new(), left: most, whole: true };
     let _ = write!(clip, "{shown}");
@@ -404,7 +405,7 @@ fn clipped(shown: impl fmt::Display, most: usize) -> String {
     clip.text
 }
 
-/// Takes so many characters, and refuses the rest.
+/// A writer that accepts a limited number of characters.
 struct Clip {
     text: String,
     left: usize,

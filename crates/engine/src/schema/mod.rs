@@ -1,5 +1,5 @@
-//! Checks arguments against a tool's JSON Schema, and says what is wrong in words a caller can act on. The schema comes
-//! from a server and the arguments from a caller, so the work of a check is counted and bounded.
+//! Checks arguments against a tool's JSON Schema, and describes problems so that a caller can fix them. The schema
+//! comes from a server and the arguments from a caller, so that the work of a check is counted and bounded.
 
 #[cfg(test)]
 mod attacks;
@@ -32,24 +32,24 @@ use self::evaluate::{Evaluation, Verdict};
 use self::explain::{Explainer, short};
 use self::plain::Form;
 
-/// How many bytes of arguments are read into a tree in the time of one step.
+/// Bytes of arguments that are parsed into a tree in the time of one step.
 const PARSED_BYTES_PER_STEP: usize = 1;
 
 /// A compiled schema.
 #[derive(Debug)]
 pub(crate) struct Schema {
-    /// As it was written.
+    /// The original text.
     raw: RawJson,
-    /// Made when it is first needed: what is plain may never need it, and it is large.
+    /// Compiled on first use: it is large, and plain schemas may never need it.
     program: OnceLock<Result<Program, String>>,
-    /// In their order.
+    /// The top-level properties, in order.
     properties: Vec<String>,
     names: HashSet<String>,
-    /// The same, as far as it is plain enough to be checked without a tree.
+    /// The same schema in a form that is checked without parsing a tree, if it is plain enough.
     plain: Option<Form>,
 }
 
-/// Arguments that are checked, perhaps against several schemas: read into a tree once, within one budget.
+/// Arguments to check, possibly against several schemas: parsed once, within one budget.
 pub(crate) struct Instance<'a> {
     raw: &'a RawJson,
     tree: OnceCell<Value>,
@@ -61,12 +61,12 @@ impl<'a> Instance<'a> {
         Self { raw, tree: OnceCell::new(), steps }
     }
 
-    /// The arguments as they were written.
+    /// The original text of the arguments.
     pub(crate) fn raw(&self) -> &'a RawJson {
         self.raw
     }
 
-    /// The budget.
+    /// The step budget.
     pub(crate) fn steps(&self) -> &'a Steps {
         self.steps
     }
@@ -80,19 +80,19 @@ impl<'a> Instance<'a> {
 }
 
 impl Schema {
-    /// Compiles a schema. References to other documents are never followed: they make the schema unusable. A keyword with a
-    /// value that it cannot have checks nothing.
+    /// Compiles a schema. References to other documents are never followed: they make the schema unusable. A keyword
+    /// with an invalid value is ignored.
     pub(crate) fn compile(raw: &RawJson) -> Result<Self, String> {
         let mut schema = raw.value();
         let raw = if remove_ill_formed(&mut schema) { RawJson::from(schema.clone()) } else { raw.clone() };
         let properties: Vec<String> =
             schema["properties"].as_object().map(|map| map.keys().cloned().collect()).unwrap_or_default();
         let names = properties.iter().cloned().collect();
-        // Where there are several ways at once, the properties of one of them are not those of the schema.
+        // With alternatives at the top level, the properties of one of them are not those of the schema.
         let plain = Form::read(&schema).filter(|_| schema.get("anyOf").is_none());
         let program = OnceLock::new();
         if plain.is_none() {
-            // Whether it can be used at all is to be known before anything is sent.
+            // An unusable schema must be detected before anything is sent.
             let _ = program.set(Ok(compile(&schema)?));
         }
         Ok(Self { raw, program, properties, names, plain })
@@ -102,29 +102,29 @@ impl Schema {
         self.program.get_or_init(|| compile(&self.raw.value())).as_ref()
     }
 
-    /// Whether arguments certainly fit: where they do, whether every one of them is spoken of. `None` says nothing
-    /// against them.
+    /// Whether the arguments are certainly valid: `Some(true)` if all of them are also declared. `None` means
+    /// undecided.
     pub(crate) fn surely_fits(&self, arguments: &RawJson) -> Option<bool> {
         self.plain.as_ref().filter(|_| arguments.is_object())?.fits(arguments.get())
     }
 
-    /// Whether an argument of that name is spoken of.
+    /// Whether the schema declares an argument of this name.
     pub(crate) fn knows(&self, argument: &str) -> bool {
         self.names.contains(argument)
     }
 
-    /// Checks arguments; every problem names the argument, what was expected and what came. Arguments that would take
-    /// more steps than their budget has are refused.
+    /// Checks arguments; every problem names the argument, the expectation and the actual value. Arguments that need
+    /// more steps than their budget are rejected.
     pub(crate) fn check(&self, arguments: &Instance<'_>) -> Result<(), Vec<ArgumentProblem>> {
         let raw = arguments.raw;
-        // What is read so is less deep than is allowed, since the reader has the same limit as that for trees.
+        // This parser has the same depth limit as the one for trees, so that accepted arguments are not too deep.
         if self.surely_fits(raw).is_some() {
             return Ok(());
         }
         let whole = |expected| {
             vec![ArgumentProblem { argument: String::new(), expected, came: Some(short(raw.get())) }]
         };
-        // Evaluation recurses with the arguments, so depth is bounded before.
+        // Evaluation recurses into the arguments, so that their depth is limited first.
         if raw.too_deep().is_some() {
             return Err(whole(Expected::Rule(format!("nested at most {MAX_DEPTH} deep"))));
         }
@@ -209,7 +209,7 @@ mod tests {
         }
     }
 
-    /// A circle that never gets further must not hang: it is refused, or checks nothing.
+    /// A reference cycle must not hang: the schema is rejected, or the cycle has no effect.
     #[test]
     fn circles_end() {
         let circle =

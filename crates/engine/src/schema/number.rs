@@ -1,4 +1,4 @@
-//! Comparing numbers as they are written.
+//! Compares numbers by their decimal representation.
 
 use std::cmp::Ordering;
 
@@ -14,7 +14,7 @@ pub(super) fn compare(one: &Number, other: &Number) -> Ordering {
     one.partial_cmp(&other).unwrap_or(Ordering::Equal)
 }
 
-/// Whether a number is a multiple of another, both taken as decimal fractions: `0.3` is a multiple of `0.1`.
+/// Whether a number is a multiple of another, both as decimal fractions: `0.3` is a multiple of `0.1`.
 pub(super) fn is_multiple(value: &Number, of: &Number) -> Verdict {
     let scaled = decimal(value).zip(decimal(of)).and_then(|((value, digits), (of, of_digits))| {
         let scale =
@@ -32,7 +32,7 @@ fn whole(number: &Number) -> Option<i128> {
     number.as_i64().map(i128::from).or_else(|| number.as_u64().map(i128::from))
 }
 
-/// The digits of a number without the point, and how many of them stand behind it.
+/// The digits of a number without the decimal point, and the number of fractional digits.
 fn decimal(number: &Number) -> Option<(i128, i32)> {
     if let Some(whole) = whole(number) {
         return Some((whole, 0));

@@ -1,5 +1,5 @@
-//! Patterns, matched by an engine whose time is linear in the text. What it does not support (look-around,
-//! back-references, very large patterns) is not tested: the server tests it.
+//! Regular expressions, matched by an engine with linear time. Unsupported patterns (look-around, back-references,
+//! very large ones) are not tested: the server tests them.
 
 use std::collections::HashMap;
 
@@ -9,17 +9,18 @@ use serde_json::{Value, json};
 use super::budget::Steps;
 use super::evaluate::Verdict;
 
-/// Longer patterns are not tested.
+/// Maximum length of a tested pattern.
 const MAX_PATTERN_BYTES: usize = 4 << 10;
-/// Of one schema so many different patterns are compiled.
+/// Maximum number of compiled patterns per schema.
 const MAX_PATTERNS: usize = 256;
-/// The sizes of compiled patterns, in bytes, from which the engine's time per byte of text is bounded.
+/// Size limits of compiled patterns, in bytes; the size bounds the engine's time per byte of text.
 const SIZES: [usize; 4] = [2 << 10, 16 << 10, 128 << 10, 1 << 20];
-/// All compiled patterns of a schema together take so many bytes at most.
+/// Maximum total size of the compiled patterns of a schema, in bytes.
 const MAX_TOTAL_BYTES: usize = 4 << 20;
-/// What a match takes beside the text.
+/// Fixed steps of a match, beside those for the text.
 const STEPS_PER_MATCH: u64 = 40;
-/// The engine's worst case is its size times the length of the text: 2 KiB are some 80 states, each looked at once per byte.
+/// The worst case of the engine is its size times the length of the text: 2 KiB are about 80 states, each visited
+/// once per byte.
 const BYTES_PER_STEP: usize = 128;
 
 pub(super) type PatternId = usize;
@@ -35,7 +36,7 @@ pub(super) struct Patterns {
 #[derive(Debug)]
 pub(super) struct Pattern {
     pub(super) text: String,
-    /// With the number of steps for each byte.
+    /// With the number of steps per byte.
     engine: Option<(Validator, u64)>,
 }
 
@@ -54,7 +55,7 @@ impl Patterns {
         if text.len() > MAX_PATTERN_BYTES {
             return None;
         }
-        // Compiling takes time in proportion to the size, so small sizes are tried first.
+        // Compile time is proportional to the size limit, so that small limits are tried first.
         for size in SIZES {
             if self.total + size > MAX_TOTAL_BYTES {
                 return None;
@@ -75,7 +76,7 @@ impl Patterns {
         self.compiled.get(id).map_or("", |pattern| &pattern.text)
     }
 
-    /// Whether a string matches. Undecided if the pattern cannot be tested, or not with the steps that are left.
+    /// Whether a string matches. Undecided if the pattern is not supported or too few steps are left.
     pub(super) fn matches(&self, id: PatternId, string: &Value, steps: &Steps) -> Verdict {
         let len = string.as_str().map_or(0, str::len);
         let Some((engine, per_byte)) = self.compiled.get(id).and_then(|pattern| pattern.engine.as_ref())

@@ -1,5 +1,5 @@
-//! Schemas that ask for nothing unusual, in a form that checks a text in one pass and makes no tree of it. It only ever
-//! says that arguments certainly fit; whatever else there is to say of them is the full validator's.
+//! Fast path for plain schemas: checks a text in one pass without building a tree. It only confirms that arguments
+//! are certainly valid; all other cases are left to the full evaluator.
 
 #[cfg(test)]
 mod tests;
@@ -9,8 +9,8 @@ use std::fmt;
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value};
 
-/// Kinds of values, as bits. A number without a fraction is apart: it fits `integer` as well as `number`, while of
-/// others, such as `1.0`, only the validator knows whether they are integers in its dialect.
+/// Kinds of values, as bits. Numbers without a fraction are separate: they match `integer` and `number`, while for
+/// numbers such as `1.0` only the evaluator can decide whether they are integers in the schema's draft.
 mod kind {
     pub(super) const NULL: u8 = 1;
     pub(super) const BOOLEAN: u8 = 2;
@@ -22,7 +22,7 @@ mod kind {
     pub(super) const ALL: u8 = 127;
 }
 
-/// Keywords that constrain nothing; formats are not validated here at all.
+/// Keywords without constraints; formats are never validated here.
 const NOTES: [&str; 9] = [
     "title",
     "description",
@@ -34,7 +34,7 @@ const NOTES: [&str; 9] = [
     "$comment",
     "format",
 ];
-/// The dialects in which the keywords below mean the same, or less than is made of them here.
+/// The drafts in which the supported keywords have the same meaning, or a weaker one than is applied here.
 const DIALECTS: [&str; 5] = [
     "json-schema.org/draft-04/schema",
     "json-schema.org/draft-06/schema",
@@ -42,33 +42,33 @@ const DIALECTS: [&str; 5] = [
     "json-schema.org/draft/2019-09/schema",
     "json-schema.org/draft/2020-12/schema",
 ];
-/// Names that the JSON library gives a meaning of its own.
+/// Names that serde_json treats specially.
 const PRIVATE: &str = "$serde_json::private::";
-/// As many names may be required as there are bits to tick them off.
+/// Maximum number of required names, which are tracked in a bit set.
 const MOST_REQUIRED: usize = 63;
 
-/// Names and options are looked up one after another, so there may be so many of them.
+/// Maximum number of names and options, because lookup is linear.
 const MAX_COMPARED: usize = 64;
 
-/// What certainly is accepted as one value. What the schema accepts may be more.
+/// The values that are certainly accepted. The schema may accept more.
 #[derive(Debug, Clone)]
 pub(super) struct Form {
     kinds: u8,
-    /// The strings that may come, where not all may.
+    /// The accepted strings; `None` for all.
     texts: Option<Vec<String>>,
-    /// Between which whole numbers must lie.
+    /// Inclusive bounds of integers.
     least: i128,
     most: i128,
     items: Option<Box<Self>>,
     members: Option<Box<Members>>,
 }
 
-/// What certainly is accepted as the members of an object.
+/// The members of an object that are certainly accepted.
 #[derive(Debug, Clone)]
 struct Members {
-    /// Those that are spoken of, the required ones first.
+    /// The declared members, required ones first.
     known: Vec<Known>,
-    /// One bit for each of the required.
+    /// One bit per required member.
     required: u64,
     others: Form,
 }
@@ -76,7 +76,7 @@ struct Members {
 #[derive(Debug, Clone)]
 struct Known {
     name: String,
-    /// What is accepted for it, if it is among the properties; a name may be required and nothing else said of it.
+    /// The accepted values, if the member is a property; a name may be required without being declared.
     form: Option<Form>,
 }
 
@@ -88,7 +88,7 @@ impl Form {
         Self { kinds, texts: None, least: i128::MIN, most: i128::MAX, items: None, members: None }
     }
 
-    /// Reads a schema; `None` where it holds anything that this form has no place for.
+    /// Converts a schema; `None` if it uses an unsupported keyword.
     pub(super) fn read(schema: &Value) -> Option<Self> {
         let keywords = match schema {
             Value::Bool(true) => return Some(Self::of(kind::ALL)),
@@ -126,7 +126,8 @@ impl Form {
         Some(form)
     }
 
-    /// What one of the two accepts: of each kind of values what the first says of it that takes it at all.
+    /// Accepts the values of both forms: for each kind of value, the constraints of the first form that accepts the
+    /// kind.
     fn or(mut self, other: Self) -> Self {
         let new = other.kinds & !self.kinds;
         if new & kind::STRING != 0 {
@@ -145,7 +146,7 @@ impl Form {
         self
     }
 
-    /// Nothing but these values: strings and `null`.
+    /// Restricts the form to these values, which must be strings or `null`.
     fn only(&mut self, values: &[Value]) -> Option<()> {
         if values.len() > MAX_COMPARED {
             return None;
@@ -177,8 +178,8 @@ impl Form {
         self.kinds &= !kind::FRACTION;
     }
 
-    /// Whether the value in a text certainly fits; and where it is an object, whether all of its members are among the
-    /// properties. `None` where that is not certain.
+    /// `Some` if the value in `text` is certainly valid; for an object, whether all members are properties. `None` if
+    /// undecided.
     pub(super) fn fits(&self, text: &str) -> Option<bool> {
         let mut deserializer = serde_json::Deserializer::from_str(text);
         let all_known = deserializer.deserialize_any(self).ok()?;
@@ -186,7 +187,7 @@ impl Form {
         Some(all_known)
     }
 
-    /// A value of that kind; `wanted` is what else is asked of it.
+    /// Accepts a value of this kind if `wanted` holds.
     fn taken<E: Error>(&self, kind: u8, wanted: bool) -> Result<bool, E> {
         if self.kinds & kind != 0 && wanted { Ok(true) } else { Err(E::custom("not certain")) }
     }
@@ -208,7 +209,7 @@ impl Members {
             if known.iter().any(|one| one.name == name) {
                 continue;
             }
-            // Members that are no properties share one form: with a copy for each name, nested schemas would multiply.
+            // Members that are not properties share one form: with a copy per name, nested schemas would multiply.
             let form = match properties.get(name) {
                 Some(schema) => Some(Form::read(schema)?),
                 None => None,
@@ -259,7 +260,7 @@ fn whole(value: &Value) -> Option<i128> {
     value.as_i64().map(i128::from).or_else(|| value.as_u64().map(i128::from))
 }
 
-/// One value in its place: read as a tree would be made of it, so that whatever could not become one does not fit.
+/// Reads a nested value with the same rules as a tree, so that values that cannot become one are not accepted.
 impl<'de> DeserializeSeed<'de> for &Form {
     type Value = bool;
 
@@ -313,7 +314,7 @@ impl<'de> Visitor<'de> for &Form {
         self.taken::<A::Error>(kind::OBJECT, true)?;
         let members = self.members.as_deref().unwrap_or(&ANY_MEMBERS);
         let (mut seen, mut all_known) = (0_u64, true);
-        // A name that comes twice has to fit twice: which of the two counts is not for us to say.
+        // Both values of a duplicate name must be valid, because parsers differ in the one they use.
         while let Some(place) = given.next_key_seed(Place(&members.known))? {
             let form = place.and_then(|place| members.known.get(place)?.form.as_ref());
             if let Some(place) = place.filter(|place| *place <= MOST_REQUIRED) {
@@ -327,7 +328,7 @@ impl<'de> Visitor<'de> for &Form {
     }
 }
 
-/// Finds a name among those that are known.
+/// Finds the index of a name among the declared ones.
 struct Place<'a>(&'a [Known]);
 
 impl<'de> DeserializeSeed<'de> for Place<'_> {

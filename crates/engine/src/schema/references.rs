@@ -1,5 +1,5 @@
-//! Resolves the references of a schema within itself: pointers, anchors and the identifiers of embedded resources.
-//! Nothing outside of the schema is ever read.
+//! Resolves references within a schema: pointers, anchors and the identifiers of embedded resources. Other documents
+//! are never loaded.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -8,29 +8,29 @@ use serde_json::Value;
 
 use super::compile::{Draft, MAX_SCHEMA_OBJECTS};
 
-/// The longest address of a schema, alone or together with the base it counts from, in bytes. Every address is copied and
-/// joined, so their length multiplies with their number.
+/// Maximum length of a schema URI, alone or joined with its base, in bytes. Every URI is copied and joined, so that
+/// length multiplies with number.
 const MAX_URI_BYTES: usize = 2 << 10;
-/// The most schemas with an address of their own inside one.
+/// Maximum number of embedded resources with their own URI.
 const MAX_RESOURCES: usize = 1_000;
 
-/// What a reference leads to.
+/// The target of a reference.
 pub(super) enum Target<'s> {
     Schema(&'s Value),
-    /// A known schema outside of this one, or a target that depends on the path of evaluation.
+    /// A known schema outside of this one, or a target that depends on the dynamic scope.
     Undecided,
 }
 
-/// Every identifier and anchor of a schema.
+/// All identifiers and anchors of a schema.
 pub(super) struct References<'s> {
     resources: Vec<Resource<'s>>,
-    /// The resource of every object, by its address.
+    /// The resource of every object, by address.
     resource_of: HashMap<*const Value, usize>,
     anchors: HashMap<(usize, &'s str), &'s Value>,
     by_uri: HashMap<String, usize>,
-    /// How often each name of `$dynamicAnchor` occurs.
+    /// Number of occurrences of each `$dynamicAnchor`.
     dynamic: HashMap<&'s str, usize>,
-    /// How often `$recursiveAnchor` is set.
+    /// Number of occurrences of `$recursiveAnchor: true`.
     recursive: usize,
 }
 
@@ -40,7 +40,7 @@ struct Resource<'s> {
 }
 
 impl<'s> References<'s> {
-    /// Collects them from a schema.
+    /// Collects the identifiers and anchors of a schema.
     pub(super) fn collect(schema: &'s Value, draft: Draft) -> Result<Self, String> {
         let id_key = if draft == Draft::Four { "id" } else { "$id" };
         let mut found = Self {
@@ -56,7 +56,7 @@ impl<'s> References<'s> {
             match value {
                 Value::Array(items) => pending.extend(items.iter().map(|item| (item, resource))),
                 Value::Object(members) => {
-                    // Up to draft 7 a reference replaces whatever stands beside it.
+                    // Up to draft 7, a reference replaces its sibling keywords.
                     let replaced = draft <= Draft::Seven && members.contains_key("$ref");
                     let id = members.get(id_key).and_then(Value::as_str);
                     if let Some(id) = id.filter(|_| !replaced) {
@@ -84,10 +84,10 @@ impl<'s> References<'s> {
         Ok(found)
     }
 
-    /// Registers an identifier; returns the resource of the object that has it.
+    /// Registers an identifier; returns the resource of its object.
     fn identify(&mut self, value: &'s Value, id: &'s str, parent: usize) -> Result<usize, String> {
         let (uri, fragment) = id.split_once('#').unwrap_or((id, ""));
-        // Up to draft 7 an identifier of a fragment alone is an anchor.
+        // Up to draft 7, an identifier that is only a fragment is an anchor.
         if uri.is_empty() {
             self.anchors.insert((parent, fragment), value);
             return Ok(parent);
@@ -112,7 +112,7 @@ impl<'s> References<'s> {
         Ok(resource)
     }
 
-    /// What a reference in a subschema leads to; `key` is the keyword that holds it.
+    /// Resolves a reference in a subschema; `key` is its keyword.
     pub(super) fn resolve(&self, from: &Value, key: &str, reference: &str) -> Result<Target<'s>, String> {
         let own = self.resource_of.get(&std::ptr::from_ref(from)).copied().unwrap_or_default();
         let (uri, fragment) = reference.split_once('#').unwrap_or((reference, ""));
@@ -124,7 +124,7 @@ impl<'s> References<'s> {
             let uri = join(&self.resources[own].uri, uri);
             match self.by_uri.get(&uri) {
                 Some(resource) => *resource,
-                // A tool may take a JSON Schema as an argument.
+                // A tool may accept a JSON Schema as an argument.
                 None if is_meta_schema(&uri) => return Ok(Target::Undecided),
                 None => return Err(format!("it refers to `{reference}`, which is not part of it")),
             }
@@ -141,7 +141,7 @@ impl<'s> References<'s> {
         if fragment.starts_with('/') {
             return root.pointer(&fragment).map(Target::Schema).ok_or_else(missing);
         }
-        // With several anchors of one name the path of evaluation decides.
+        // With several anchors of one name, the dynamic scope decides.
         if key == "$dynamicRef" && self.dynamic.get(&*fragment).is_some_and(|count| *count > 1) {
             return Ok(Target::Undecided);
         }

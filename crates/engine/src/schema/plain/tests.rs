@@ -1,4 +1,4 @@
-//! That whatever is said to fit does: the full validator is asked the same.
+//! Compares the fast path with the full validator: values accepted here must be valid there.
 
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -8,8 +8,8 @@ use toolhub_core::RawJson;
 use super::super::Schema;
 use super::Form;
 
-/// Members that are required and no properties share the form of additional members: with a copy for each name the form
-/// of this schema would have 60 to the power of 30 parts.
+/// Required members that are not properties share the form of additional members: with a copy per name, the form of
+/// this schema would have 60 to the power of 30 parts.
 #[test]
 fn nested_required_names_do_not_multiply() {
     let names: Vec<String> = (0..60).map(|number| format!("n{number}")).collect();
@@ -20,7 +20,7 @@ fn nested_required_names_do_not_multiply() {
     assert!(Form::read(&schema).is_some());
 }
 
-/// Names and options are compared one after another, so that very many of them are left to the evaluator.
+/// Names and options are compared linearly, so that large numbers of them are left to the evaluator.
 #[test]
 fn many_names_and_options_have_no_plain_form() {
     let properties = |count: usize| {
@@ -34,7 +34,7 @@ fn many_names_and_options_have_no_plain_form() {
     assert!(Form::read(&properties(65)).is_none() && Form::read(&options(65)).is_none());
 }
 
-/// Whether a text certainly fits, by a schema that must have a plain form.
+/// Whether a text is certainly valid, for a schema that must have a plain form.
 fn certain(schema: &Value, text: &str) -> Option<bool> {
     Form::read(schema).unwrap_or_else(|| panic!("{schema} should be plain")).fits(text)
 }
@@ -90,7 +90,7 @@ fn what_usual_schemas_accept_is_certain() {
         r#"{"path":"a","names":["b",1]}"#,
         r#"{"path":"a","where":{}}"#,
         r#"{"path":"a","labels":{"a":1}}"#,
-        // What no tree can be made of.
+        // Texts that cannot be parsed into a tree.
         r#"{"path":"\ud800"}"#,
         r#"{"path":"a","any":["\ud800"]}"#,
         r#"{"path":"a","share":1e999}"#,
@@ -131,7 +131,7 @@ fn what_is_not_plain_is_left_to_the_validator() {
     }
 }
 
-/// Schemas of the plain form and a little beyond it, in names so few that arguments meet them.
+/// Schemas of the plain form and slightly beyond it, with few names, so that arguments often match them.
 fn schemas() -> impl Strategy<Value = Value> {
     let types = || select(vec!["null", "boolean", "string", "integer", "number", "array", "object"]);
     let leaf = prop_oneof![
@@ -183,7 +183,7 @@ fn schemas() -> impl Strategy<Value = Value> {
     })
 }
 
-/// Texts of values, as a peer may spell them.
+/// Texts of values in various spellings.
 fn values() -> impl Strategy<Value = String> {
     let leaf = prop_oneof![
         8 => select(vec![
@@ -211,7 +211,7 @@ fn values() -> impl Strategy<Value = String> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(4_000))]
 
-    /// What certainly fits is valid, and its names are known where that is said.
+    /// Certainly valid values are valid, and their members are declared if the result says so.
     #[test]
     fn what_is_certain_is_true(schema in schemas(), text in values()) {
         let raw = RawJson::parse(text.clone()).unwrap();

@@ -1,4 +1,4 @@
-//! What the gateway needs of whatever stands behind it.
+//! The interface between the gateway and the hub behind it.
 
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
@@ -14,40 +14,40 @@ use crate::listing::Offer;
 /// A JSON-RPC error.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RpcError {
-    /// Its code.
+    /// The error code.
     pub code: i64,
-    /// What went wrong.
+    /// The error message.
     pub message: String,
-    /// More, where there is more; JSON.
+    /// Additional data, as JSON.
     pub data: Option<String>,
 }
 
-/// No such method.
+/// The method does not exist.
 pub(crate) const METHOD_NOT_FOUND: i64 = -32601;
-/// The params are wrong.
+/// The params are invalid.
 pub(crate) const INVALID_PARAMS: i64 = -32602;
-/// The message is wrong.
+/// The message is not a valid request.
 pub(crate) const INVALID_REQUEST: i64 = -32600;
-/// The message is no JSON.
+/// The message is not valid JSON.
 pub(crate) const PARSE_ERROR: i64 = -32700;
 
 impl RpcError {
-    /// An error without more.
+    /// Creates an error without data.
     pub fn new(code: i64, message: impl Into<String>) -> Self {
         Self { code, message: message.into(), data: None }
     }
 
-    /// The params are wrong.
+    /// Creates an error for invalid params.
     pub fn invalid_params(message: impl Into<String>) -> Self {
         Self::new(INVALID_PARAMS, message)
     }
 
-    /// No such method.
+    /// Creates an error for an unknown method.
     pub fn no_method(method: &str) -> Self {
         Self::new(METHOD_NOT_FOUND, format!("method not found: {method}"))
     }
 
-    /// The same with more said.
+    /// Adds data to the error.
     #[must_use]
     pub fn with_data(mut self, data: impl Into<RawJson>) -> Self {
         self.data = Some(data.into().get().to_owned());
@@ -55,34 +55,34 @@ impl RpcError {
     }
 }
 
-/// Something that clients may want to hear of.
+/// A change that clients may be notified of.
 #[derive(Debug, Clone)]
 pub enum News {
-    /// Other tools are offered.
+    /// The list of tools has changed.
     Tools,
-    /// Other prompts are offered.
+    /// The list of prompts has changed.
     Prompts,
-    /// Other resources are offered.
+    /// The list of resources has changed.
     Resources,
     /// A resource has changed.
     Updated {
-        /// Which.
+        /// The URI of the resource.
         uri: Arc<str>,
         /// The params of the notification.
         params: RawJson,
     },
 }
 
-/// The tools that are offered, written once for all who ask.
+/// The list of tools, serialized once for all clients.
 #[derive(Debug)]
 pub struct ToolList {
-    /// As a result for a legacy client.
+    /// The result for legacy clients.
     pub(crate) legacy: RawJson,
-    /// As a result for a modern client, once one has asked.
+    /// The result for modern clients, serialized on first use.
     modern: OnceLock<RawJson>,
-    /// Each definition by the name it is offered under.
+    /// All definitions, by the name under which they are offered.
     pub(crate) definitions: HashMap<String, RawJson>,
-    /// The parameters that must stand in headers too, of those tools that have some.
+    /// The parameters that must also be sent as headers, by tool.
     pub(crate) mirrored: HashMap<String, Vec<Mirrored>>,
 }
 
@@ -92,14 +92,14 @@ impl PartialEq for ToolList {
     }
 }
 
-/// How long a modern client may take a list for fresh. It is told of changes all the same.
+/// How long a modern client may cache a list. It is notified of changes nevertheless.
 pub(crate) const LIST_TTL_MS: u64 = 60_000;
-/// Where a list that is not complete names the servers whose part is missing.
+/// The member of `_meta` that names the servers whose part of a list is missing.
 const INCOMPLETE: &str = "toolhub/incomplete";
 
 impl ToolList {
-    /// The list of these definitions, each with the name it is offered under and whether it is listed; those that are
-    /// not can be described and called all the same.
+    /// Creates the list of these definitions, each with the name under which it is offered and whether it is listed.
+    /// Tools that are not listed can still be described and called.
     pub fn new<'a>(definitions: impl IntoIterator<Item = (&'a str, &'a RawJson, bool)>) -> Self {
         let (mut listed, mut mirrored, mut all) = (Vec::new(), HashMap::new(), HashMap::new());
         for (name, definition, is_listed) in definitions {
@@ -115,12 +115,12 @@ impl ToolList {
                 mirrored.insert(name.to_owned(), marks);
             }
         }
-        // Lists are long and kept, so none has more room than it needs.
+        // Lists are long and long-lived, so no spare capacity is kept.
         let legacy = whole(&[r#"{"tools":["#, &listed.join(","), "]}"]);
         Self { legacy, modern: OnceLock::new(), definitions: all, mirrored }
     }
 
-    /// As a result for a modern client.
+    /// Returns the result for modern clients.
     pub(crate) fn modern(&self) -> &RawJson {
         self.modern.get_or_init(|| {
             let inside = self.legacy.get().strip_suffix('}').unwrap_or_default();
@@ -133,7 +133,7 @@ fn whole(parts: &[&str]) -> RawJson {
     RawJson::parse(parts.concat()).unwrap_or_else(|_| RawJson::empty_object())
 }
 
-/// What a modern list has beside its items.
+/// The members of a modern list beside its items.
 fn modern_list_tail() -> String {
     modern_tail(RawObject::default(), LIST_TTL_MS)
 }
@@ -145,7 +145,8 @@ fn modern_tail(meta: RawObject, ttl_ms: u64) -> String {
 }
 
 impl Offered {
-    /// The result of a list request. A list that lacks a server's part names the server in `_meta`, and is not to be cached.
+    /// Returns the result of a list request. If the part of a server is missing, the result names that server in `_meta`
+    /// and must not be cached.
     pub(crate) fn result(&self, offer: Offer, era: Era) -> RawJson {
         let incomplete = !self.missing.is_empty();
         let missing: Vec<&str> = self.missing.iter().map(ServerId::as_str).collect();
@@ -162,60 +163,60 @@ impl Offered {
     }
 }
 
-/// A list of what is offered beside tools.
+/// A list of prompts, resources or resource templates.
 #[derive(Debug, Clone, Default)]
 pub struct Offered {
-    /// The items, as they were given.
+    /// The items, as the servers sent them.
     pub items: Vec<RawJson>,
-    /// The servers whose part of the list is not known.
+    /// The servers whose part of the list is unknown.
     pub missing: Vec<ServerId>,
 }
 
-/// A call of a tool by a client.
+/// A tool call of a client.
 #[derive(Debug)]
 pub struct GatewayCall {
-    /// The name under which it is offered.
+    /// The name under which the tool is offered.
     pub name: String,
-    /// The arguments, as they were given.
+    /// The arguments, as received.
     pub arguments: RawJson,
-    /// Who calls.
+    /// The client that makes the call.
     pub caller: CallerLink,
 }
 
-/// A request that is handed on to a server.
+/// A request that is forwarded to a server.
 #[derive(Debug)]
 pub struct Handover {
     /// The method.
     pub method: Handed,
     /// The params, without `_meta`.
     pub params: RawObject,
-    /// Who wants it.
+    /// The client that makes the request.
     pub caller: CallerLink,
 }
 
-/// Whatever stands behind a gateway: what it offers, and who does it.
+/// The hub behind a gateway.
 pub trait Backend: Send + Sync {
-    /// The tools as they are offered now.
+    /// Returns the current list of tools.
     fn tools(&self) -> Arc<ToolList>;
 
-    /// Waits until the tools are known, as far as they can be soon.
+    /// Waits until the tools are known, within a short time.
     fn settled(&self) -> BoxFuture<'_, ()>;
 
-    /// How the whole is to be used, in words for a model.
+    /// Returns the instructions for the model.
     fn instructions(&self) -> Option<String>;
 
-    /// Calls a tool; the result as its source gave it, or as a tool's error that a model can read.
+    /// Calls a tool. Returns the result of its source, or a tool error that a model can read.
     fn call(&self, call: GatewayCall) -> BoxFuture<'_, Result<RawJson, RpcError>>;
 
-    /// What is offered beside tools.
+    /// Lists prompts, resources or resource templates.
     fn offers(&self, offer: Offer) -> BoxFuture<'_, Result<Offered, RpcError>>;
 
-    /// Hands a request on to the server that it concerns.
+    /// Forwards a request to the server that is responsible for it.
     fn hand_over(&self, request: Handover) -> BoxFuture<'_, Result<RawJson, RpcError>>;
 
-    /// Wants to hear when a resource changes, or no longer.
+    /// Subscribes to a resource, or unsubscribes from it.
     fn watch<'a>(&'a self, uri: &'a str, wanted: bool) -> BoxFuture<'a, Result<(), RpcError>>;
 
-    /// What servers tell.
+    /// Returns a receiver of changes.
     fn news(&self) -> broadcast::Receiver<News>;
 }

@@ -1,5 +1,5 @@
-//! The JSON of an answer. What a request came to is put together when it is written, and not before: nearly every answer
-//! is one, and stands behind its head at once.
+//! The JSON body of a response. A result is serialized only when it is written: nearly every response is one, and is
+//! appended directly to its HTTP head.
 
 use bytes::Bytes;
 use toolhub_core::RawJson;
@@ -9,30 +9,30 @@ use super::budget::Exhausted;
 use super::message::refusal;
 use super::running::Served;
 
-/// A result that is longer than this is sent from where it lies.
+/// Results longer than this are sent without copying.
 const LONG: usize = 16 << 10;
-/// What stands around an id and a result.
+/// The constant parts around an id and a result.
 const AROUND: [&str; 3] = [r#"{"jsonrpc":"2.0","id":"#, r#","result":"#, "}"];
 
-/// What an answer says.
+/// The body of a response.
 #[derive(Debug, Default)]
 pub enum Body {
-    /// Nothing.
+    /// An empty body.
     #[default]
     None,
-    /// A text.
+    /// A serialized JSON text.
     Text(String),
-    /// What a request came to that did not fail.
+    /// The successful result of a request.
     Result {
-        /// What the client calls it.
+        /// The request id.
         id: RawJson,
-        /// What it came to.
+        /// The result.
         result: RawJson,
     },
 }
 
 impl Body {
-    /// What a request came to.
+    /// Creates the body for the result of a request.
     pub(super) fn of(id: RawJson, served: Served) -> Self {
         match served {
             Ok(result) => Self::Result { id, result },
@@ -44,14 +44,14 @@ impl Body {
         Self::Text(refusal(id, error))
     }
 
-    /// The error that stands in its place where its principal has too much unread.
+    /// Returns the error that replaces this body if the principal's budget of unread bytes is exhausted.
     pub fn dropped(&self, exhausted: Exhausted) -> Self {
         let id = if let Self::Result { id, .. } = self { Some(id) } else { None };
         let why = format!("the request was executed, but its answer was dropped: {exhausted}");
         Self::refusal(id, &RpcError { message: why, ..exhausted.into() })
     }
 
-    /// Its parts, which follow one another.
+    /// Returns the parts of the text in order.
     pub fn parts(&self) -> [&str; 5] {
         match self {
             Self::None => [""; 5],
@@ -60,17 +60,17 @@ impl Body {
         }
     }
 
-    /// How long it is.
+    /// Returns the length in bytes.
     pub fn len(&self) -> usize {
         self.parts().iter().map(|part| part.len()).sum()
     }
 
-    /// Whether it says nothing.
+    /// Returns whether the body is empty.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The same in pieces for whoever sends them later; a long result is not copied.
+    /// Converts the body into owned pieces. A long result is not copied.
     pub fn into_pieces(self) -> Vec<Bytes> {
         match self {
             Self::None => Vec::new(),

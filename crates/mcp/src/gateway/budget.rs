@@ -1,5 +1,5 @@
-//! Budgets of principals: how much one caller may hold of what all callers share. The table here is the only owner of the
-//! shares; a `Principal` carries its own, so that no request has to look it up.
+//! Budgets of principals: how much of the shared resources one principal may hold. The budgets are owned by the table
+//! here; a `Principal` refers to its own, so that requests need no lookup.
 
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
@@ -12,40 +12,40 @@ use std::time::{Duration, Instant};
 use super::backend::RpcError;
 use super::event_log::EventLog;
 
-/// Addresses with a budget of their own where callers show no token. Further ones share one budget.
+/// Maximum number of addresses with a separate budget if no token is required. Further addresses share one budget.
 const MAX_ADDRESSES: usize = 256;
 /// All principals together may hold this many times the share of one.
 const TOTAL_SHARES: usize = 4;
-/// Streams whose events can be discarded, before entries of streams that are gone are removed.
+/// Maximum number of streams with discardable events before the entries of dropped streams are removed.
 const MAX_REPLAY_ENTRIES: usize = 1_024;
-/// The JSON-RPC error code of a refusal for want of budget.
+/// The JSON-RPC error code for an exhausted budget.
 const OVER_BUDGET: i64 = -32000;
 
-/// How much one principal may hold or use.
+/// The limits of one principal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// Requests at the same time.
+    /// Maximum number of concurrent requests.
     pub at_once: usize,
-    /// Messages in a second; `None` for any number.
+    /// Maximum number of messages per second; `None` for no limit.
     pub per_second: Option<u32>,
-    /// Sessions of one profile.
+    /// Maximum number of sessions per profile.
     pub sessions: usize,
-    /// Streams of events that belong to no request.
+    /// Maximum number of event streams that belong to no request.
     pub streams: usize,
-    /// Requests that wait for an answer of their client.
+    /// Maximum number of requests that wait for input of their client.
     pub pending_input: usize,
-    /// Resources that are subscribed to.
+    /// Maximum number of subscribed resources.
     pub subscriptions: usize,
-    /// Bytes of long messages that are being received or handled.
+    /// Maximum size of the long messages being received or handled, in bytes.
     pub upload_bytes: usize,
-    /// Bytes of long answers that wait to be read.
+    /// Maximum size of the long responses that have not been read, in bytes.
     pub unread_bytes: usize,
-    /// Bytes of events that are kept for streams that may be resumed.
+    /// Maximum size of the events kept for resumable streams, in bytes.
     pub replay_bytes: usize,
 }
 
 impl Limits {
-    /// No limits: for the one client of stdin, and for tests.
+    /// No limits: for the single client of stdio, and for tests.
     pub const NONE: Self = Self {
         at_once: usize::MAX,
         per_second: None,
@@ -86,29 +86,29 @@ impl Default for Limits {
     }
 }
 
-/// What a principal holds a share of.
+/// A resource that a principal holds a share of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Resource {
-    /// HTTP requests that are being answered.
+    /// HTTP requests in progress.
     Requests,
-    /// Requests of MCP that run, also those whose answer is a stream and those that wait for their client.
+    /// MCP requests in progress, including those with a streamed response and those that wait for input.
     Running,
-    /// Streams of events that belong to no request.
+    /// Event streams that belong to no request.
     Streams,
-    /// Resources that are subscribed to.
+    /// Subscribed resources.
     Subscriptions,
     /// Bytes of long messages.
     Upload,
-    /// Bytes of long answers that are not yet read.
+    /// Bytes of long responses that have not been read.
     Unread,
-    /// Bytes of events that are kept.
+    /// Bytes of events kept for resumption.
     Replay,
 }
 
 const RESOURCES: usize = 7;
 
 impl Resource {
-    /// The setting that limits it.
+    /// Returns the setting that limits it.
     fn setting(self) -> &'static str {
         match self {
             Self::Requests | Self::Running => "at_once` in `[serve]",
@@ -120,16 +120,16 @@ impl Resource {
         }
     }
 
-    /// Whether all principals together are limited as well.
+    /// Returns whether the resource is counted in bytes; such resources are also limited for all principals together.
     fn is_bytes(self) -> bool {
         matches!(self, Self::Upload | Self::Unread | Self::Replay)
     }
 }
 
-/// A share is used up.
+/// The share of a principal is exhausted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Exhausted {
-    /// Which one.
+    /// The exhausted resource.
     pub resource: Resource,
     limit: usize,
 }
@@ -156,31 +156,31 @@ impl From<Exhausted> for RpcError {
     }
 }
 
-/// More messages than may be sent in a second; how long to wait before the next.
+/// The rate limit of a principal is exceeded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TooFast {
-    /// The key in `[serve]` that says how much may be sent.
+    /// The key in `[serve]` that sets the limit.
     pub setting: &'static str,
-    /// How long to wait; `None` where so many can never be sent at once.
+    /// How long to wait; `None` if that many messages can never be sent at once.
     pub wait: Option<Duration>,
 }
 
-/// What is in use of each resource.
+/// The amount in use of each resource.
 type Used = [AtomicUsize; RESOURCES];
 
-/// One principal's name, and what it holds.
+/// The name of a principal and its use of resources.
 struct Account {
     name: Box<str>,
     limits: Limits,
     used: Used,
     total: Arc<Used>,
-    /// Messages that may still be sent, and as of when.
+    /// The token bucket of the rate limit: the messages left, and the time of the last update.
     left: Mutex<(f64, Instant)>,
-    /// Streams whose events can be discarded once they are over, oldest first.
+    /// Streams whose events can be discarded once they have ended, oldest first.
     replays: Mutex<VecDeque<Weak<EventLog>>>,
 }
 
-/// Who is calling: the owner of this machine, or whom a token names. Two are the same if they have the same name.
+/// The identity of a caller: the owner of this machine, or the name of a token. Principals are equal if their names are.
 #[derive(Clone)]
 pub struct Principal(Arc<Account>);
 
@@ -205,7 +205,7 @@ impl Hash for Principal {
 }
 
 impl Principal {
-    /// The principal of that name, without limits and unknown to any table.
+    /// Creates a principal without limits that is part of no table.
     pub fn new(name: impl Into<Box<str>>) -> Self {
         Self::with(name.into(), Limits::NONE, Arc::default())
     }
@@ -222,34 +222,34 @@ impl Principal {
         }))
     }
 
-    /// Its name.
+    /// Returns its name.
     pub fn as_str(&self) -> &str {
         &self.0.name
     }
 
-    /// What it may hold.
+    /// Returns its limits.
     pub fn limits(&self) -> &Limits {
         &self.0.limits
     }
 
-    /// How much of a resource it holds.
+    /// Returns how much of a resource it holds.
     pub fn used(&self, resource: Resource) -> usize {
         self.0.used[resource as usize].load(Ordering::Relaxed)
     }
 
-    /// Whether both draw on one budget, and not only have the same name.
+    /// Returns whether both use the same budget; principals of the same name may have different ones.
     pub(crate) fn shares_budget(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }
 
-    /// Takes so much of a resource, until the permit is dropped.
+    /// Takes an amount of a resource until the permit is dropped.
     pub fn take(&self, resource: Resource, amount: usize) -> Result<Permit, Exhausted> {
         let mut permit = Permit { holder: self.clone(), resource, amount: 0 };
         permit.grow(amount)?;
         Ok(permit)
     }
 
-    /// A permit for one HTTP request. A message counts against `per_second` only if there is one.
+    /// Takes a permit for one HTTP request. The message counts against `per_second` only if there is a permit.
     pub fn enter(&self) -> Result<Permit, TooFast> {
         let wait = Some(Duration::from_secs(1));
         let permit = self.take(Resource::Requests, 1).map_err(|_| TooFast { setting: "at_once", wait })?;
@@ -257,8 +257,8 @@ impl Principal {
         Ok(permit)
     }
 
-    /// Counts the messages of a batch against what may be sent in a second: all of them, or none. The first was counted
-    /// with its request.
+    /// Counts the messages of a batch against the rate limit, all or none. The first one was counted with its HTTP
+    /// request.
     pub fn spend_batch(&self, messages: usize) -> Result<(), TooFast> {
         let fits = self.0.limits.per_second.is_none_or(|rate| messages <= rate as usize);
         if fits {
@@ -287,7 +287,7 @@ impl Principal {
         self.0.replays.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Remembers a stream whose events may be discarded once it is over.
+    /// Registers a stream whose events may be discarded once it has ended.
     pub(crate) fn may_discard(&self, log: &Arc<EventLog>) {
         let mut replays = self.replays();
         if replays.len() >= MAX_REPLAY_ENTRIES {
@@ -296,7 +296,7 @@ impl Principal {
         replays.push_back(Arc::downgrade(log));
     }
 
-    /// Discards the events of the oldest streams that are over, until so many bytes are free.
+    /// Discards the events of the oldest ended streams until `wanted` bytes are free.
     pub(crate) fn discard_replays(&self, wanted: usize) {
         let limit = self.0.limits.replay_bytes;
         let mut logs = Vec::new();
@@ -315,7 +315,7 @@ impl Principal {
     }
 }
 
-/// Part of a principal's budget, which is given back when this is dropped.
+/// A part of a principal's budget, returned on drop.
 #[derive(Debug)]
 pub struct Permit {
     holder: Principal,
@@ -324,12 +324,12 @@ pub struct Permit {
 }
 
 impl Permit {
-    /// Takes more of the same.
+    /// Takes more of the same resource.
     pub fn grow(&mut self, more: usize) -> Result<(), Exhausted> {
         let (account, place) = (&self.holder.0, self.resource as usize);
         let limit = account.limits.of(self.resource);
         let refused = Exhausted { resource: self.resource, limit };
-        // Of two that take the rest, one gives it back.
+        // Add first, then check: of two concurrent takers of the last part, at least one reverts.
         let before = account.used[place].fetch_add(more, Ordering::AcqRel);
         if before.saturating_add(more) > limit {
             account.used[place].fetch_sub(more, Ordering::AcqRel);
@@ -358,11 +358,10 @@ impl Drop for Permit {
     }
 }
 
-/// A name, and an address where each has a budget of its own.
+/// A name, and the address if each address has a separate budget.
 type Key = (Box<str>, Option<IpAddr>);
 
-/// The principals that were let in. Only what was let in has an entry: one for each token, or one for each of a bounded
-/// number of addresses.
+/// The authenticated principals. There is one entry per token, or one per address up to `MAX_ADDRESSES`.
 #[derive(Debug)]
 pub struct Principals {
     limits: Limits,
@@ -371,27 +370,27 @@ pub struct Principals {
 }
 
 impl Principals {
-    /// No principals yet; each will have these limits.
+    /// Creates an empty table; each principal gets these limits.
     pub fn new(limits: Limits) -> Self {
         Self { limits, total: Arc::default(), known: Mutex::default() }
     }
 
-    /// How many there are.
+    /// Returns the number of principals.
     pub fn len(&self) -> usize {
         self.known.lock().unwrap_or_else(PoisonError::into_inner).len()
     }
 
-    /// Whether there are none.
+    /// Returns whether there are no principals.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The principal that a token names.
+    /// Returns the principal of a token.
     pub fn named(&self, name: &str) -> Principal {
         self.find(name, None)
     }
 
-    /// The principal of that name at an address: each address has a budget of its own.
+    /// Returns the principal of that name with the budget of an address.
     pub fn at(&self, name: &str, address: IpAddr) -> Principal {
         self.find(name, Some(address.to_canonical()))
     }

@@ -1,4 +1,4 @@
-//! The gateway over one stream of messages in each direction: stdio, and the old HTTP+SSE. Clients of both eras.
+//! A bidirectional stream of messages: stdio, and the HTTP+SSE transport of 2024-11-05. For clients of both eras.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -18,21 +18,21 @@ use super::running::{Running, Step};
 use super::session::Session;
 use super::{Client, Gateway, Principal, modern};
 
-/// One client at the other end of a stream. Dropping it ends what runs for it.
+/// The client at the other end of a stream. Dropping it cancels its requests.
 #[derive(Debug)]
 pub struct Duplex {
     gateway: Arc<Gateway>,
     principal: Principal,
     out: Outbox,
     session: Mutex<Option<Arc<Session>>>,
-    /// What runs for a modern client, by what it calls it.
+    /// The requests in progress of a modern client, by id.
     running: Arc<Mutex<HashMap<String, CancellationToken>>>,
     tasks: TaskTracker,
     closing: CancellationToken,
 }
 
 impl Duplex {
-    /// A client, and the messages it is sent, each one line.
+    /// Opens a stream. Returns it and the messages for the client, one per line.
     pub fn open(gateway: &Arc<Gateway>, principal: Principal) -> (Self, mpsc::Receiver<Outbound>) {
         let (out, messages) = Outbox::new(principal.clone());
         let duplex = Self {
@@ -47,19 +47,19 @@ impl Duplex {
         (duplex, messages)
     }
 
-    /// Waits until every request that came is answered.
+    /// Waits until all received requests have been answered.
     pub async fn drain(&self) {
         self.tasks.close();
         self.tasks.wait().await;
     }
 
-    /// Waits until the gateway closes and has answered what came before.
+    /// Waits until the gateway closes and the requests received before have been answered.
     pub async fn over(&self) {
         self.gateway.closing.cancelled().await;
         self.drain().await;
     }
 
-    /// Takes one message in.
+    /// Handles one message.
     pub async fn receive(&self, text: &str) {
         match message::read(&text.into()) {
             Ok(Message::Request(request, params)) => self.request(request, params).await,
@@ -69,7 +69,7 @@ impl Duplex {
                     session.facts.questions.settle(id, answer);
                 }
             }
-            // One line is one message: several in one were never read here.
+            // Batches are not supported on this transport: one line is one message.
             Err((_, error)) if error.code == INVALID_REQUEST && text.trim_start().starts_with('[') => {
                 self.out.send(refusal(None, &RpcError::new(INVALID_REQUEST, ONE_AT_A_TIME))).await;
             }
@@ -103,7 +103,7 @@ impl Duplex {
         }
         let session = self.session().clone();
         let Some(session) = session else {
-            // A ping is answered even before the greeting (2025-11-25, basic/lifecycle).
+            // A ping is answered even before `initialize` (2025-11-25, basic/lifecycle).
             let answer = match &*request.method {
                 "ping" => Ok(RawJson::empty_object()),
                 _ => Err(RpcError::new(INVALID_REQUEST, "begin with `initialize`")),
@@ -119,7 +119,7 @@ impl Duplex {
             loop {
                 let step = tokio::select! {
                     step = running.step() => step,
-                    // Nobody wants to hear of it any more.
+                    // A cancelled request gets no response.
                     _ = entered.given_up.wait() => return,
                     () = closing.cancelled() => return,
                 };
@@ -193,7 +193,7 @@ impl Duplex {
         });
     }
 
-    /// Tells a modern client the news it asked for, until it has heard enough.
+    /// Sends a modern client the notifications of a `subscriptions/listen` request until that is cancelled.
     fn listen(
         &self,
         id: RawJson,
@@ -221,7 +221,7 @@ impl Duplex {
                 };
                 let pieces = match piece {
                     Ok(piece) => vec![piece],
-                    // Lists are what is missed most; to fetch them once too often does no harm.
+                    // Notifications were lost. A redundant refresh of the lists does no harm.
                     Err(RecvError::Lagged(_)) => vec![News::Tools, News::Prompts, News::Resources],
                     Err(RecvError::Closed) => break,
                 };
@@ -262,7 +262,7 @@ async fn run(gateway: Arc<Gateway>, mut running: Running, (about, out): (About, 
     }
 }
 
-/// A modern request that runs.
+/// A registered modern request.
 struct Entered {
     all: Arc<Mutex<HashMap<String, CancellationToken>>>,
     id: String,

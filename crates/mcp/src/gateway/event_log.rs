@@ -1,5 +1,4 @@
-//! A stream of events that a legacy client may lose and take up again where it broke off (2025-11-25, transports:
-//! resumability).
+//! A stream of events that a legacy client may resume after a disconnect (2025-11-25, transports: resumability).
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -12,15 +11,15 @@ use tokio::time::Instant;
 
 use super::budget::{Permit, Principal, Resource};
 
-/// Events that are kept for a client that may come again.
+/// Maximum number of events kept for resumption.
 const KEPT: usize = 1_024;
-/// What they may take.
+/// Maximum size of the kept events in bytes.
 const KEPT_BYTES: usize = 8 << 20;
-/// An event of this length is kept though the budget is used up: it may be the one that says so.
+/// Events up to this length are kept even if the budget is exhausted: one of them may report the exhaustion.
 const MAX_SMALL_EVENT: usize = 4 << 10;
-/// How often a silent stream shows that it is alive.
+/// Interval between comments on an idle stream.
 pub(crate) const KEEP_ALIVE: Duration = Duration::from_secs(15);
-/// Said on a silent stream; clients ignore it.
+/// The comment sent on an idle stream, which clients ignore.
 pub(crate) const ALIVE: &str = ":\n\n";
 
 #[derive(Debug, Default)]
@@ -29,9 +28,9 @@ struct State {
     bytes: usize,
     count: u64,
     over: bool,
-    /// Its events were discarded, so that it cannot be resumed.
+    /// Whether the events were discarded, so that the stream cannot be resumed.
     discarded: bool,
-    /// How many have begun to read; the last of them is the one who is told.
+    /// How many readers have started. Only the latest receives events.
     turns: u64,
     heard_until: Option<Instant>,
 }
@@ -44,13 +43,13 @@ impl State {
     }
 }
 
-/// Names a stream of a session.
+/// Identifies a stream of a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct StreamId {
-    /// 0 in a session that is as `initialize` began it. A resumed one numbers its streams anew, and under this, so that no
-    /// event has the id of an earlier one.
+    /// 0 in a session that has not been resumed. A resumed session numbers its streams anew under another epoch, so that
+    /// event ids stay unique.
     pub(crate) epoch: u64,
-    /// 0 for the stream that belongs to no request.
+    /// 0 for the stream of messages that belong to no request.
     pub(crate) number: u64,
 }
 
@@ -67,7 +66,7 @@ impl fmt::Display for StreamId {
 #[derive(Debug)]
 pub(crate) struct EventLog {
     stream: StreamId,
-    /// Whose budget its events are kept in.
+    /// The principal whose budget the events count towards.
     principal: Principal,
     state: Mutex<State>,
     bell: Notify,
@@ -87,8 +86,8 @@ impl EventLog {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds a message; an empty one tells the client only where it is. Returns `false` if the budget of the principal has
-    /// no room for it.
+    /// Appends a message; an empty one only conveys an event id. Returns false if the budget of the principal has no room
+    /// for it.
     pub(crate) fn push(&self, text: &str) -> bool {
         let permit = match self.permit(text.len()) {
             Some(permit) => Some(permit),
@@ -109,7 +108,8 @@ impl EventLog {
         true
     }
 
-    /// Room for an event: what is over is discarded for it, the oldest first, and then older events of this stream.
+    /// Takes budget for an event. If necessary, discards the events of ended streams, the oldest first, and then older
+    /// events of this stream.
     fn permit(&self, length: usize) -> Option<Permit> {
         let take = || self.principal.take(Resource::Replay, length).ok();
         if let Some(permit) = take() {
@@ -131,7 +131,7 @@ impl EventLog {
         }
     }
 
-    /// Discards its events: it cannot be resumed any more.
+    /// Discards the events, so that the stream cannot be resumed.
     pub(crate) fn discard(&self) {
         let mut state = self.state();
         state.discarded = true;
@@ -141,18 +141,18 @@ impl EventLog {
         drop(gone);
     }
 
-    /// Whether its events were discarded.
+    /// Returns whether the events were discarded.
     pub(crate) fn is_discarded(&self) -> bool {
         self.state().discarded
     }
 
-    /// Whether there is, or may be, an event after that one.
+    /// Returns whether there is, or may still be, an event after `after`.
     pub(crate) fn can_resume(&self, after: u64) -> bool {
         let state = self.state();
         !state.discarded && (!state.over || state.count > after)
     }
 
-    /// Says that nothing more comes.
+    /// Marks the stream as ended.
     pub(crate) fn finish(&self) {
         self.state().over = true;
         self.bell.notify_waiters();
@@ -162,7 +162,7 @@ impl EventLog {
         self.state().over
     }
 
-    /// For how long nobody has read it; `None` where nobody ever did.
+    /// Returns for how long there has been no reader; `None` if there never was one.
     pub(crate) fn unheard_for(&self) -> Option<Duration> {
         if *self.readers.borrow() > 0 {
             return Some(Duration::ZERO);
@@ -170,7 +170,7 @@ impl EventLog {
         self.state().heard_until.map(|until| until.elapsed())
     }
 
-    /// Waits until nobody has read it for so long.
+    /// Waits until there has been no reader for `grace`.
     pub(crate) async fn abandoned(&self, grace: Duration) {
         let mut readers = self.readers.subscribe();
         loop {
@@ -182,13 +182,13 @@ impl EventLog {
         }
     }
 
-    /// How many events there were.
+    /// Returns the number of events so far.
     pub(crate) fn count(&self) -> u64 {
         self.state().count
     }
 
-    /// The events after that one, as they come. Whoever read before hears no more: what is told is told once
-    /// (2025-11-25, transports: multiple connections).
+    /// Returns the events after `after`, as they occur. Ends the stream of an earlier reader, as each message is sent on
+    /// one stream only (2025-11-25, transports: multiple connections).
     pub(crate) fn read(self: &Arc<Self>, after: u64) -> impl Stream<Item = String> + Send + 'static {
         let turn = {
             let mut state = self.state();
@@ -225,7 +225,7 @@ impl EventLog {
     }
 }
 
-/// Somebody who reads.
+/// An active reader.
 struct Reader {
     log: Arc<EventLog>,
 }
@@ -244,13 +244,14 @@ impl Drop for Reader {
     }
 }
 
-/// The text of one event of a message, which stands on one line.
+/// Serializes an event with a message of one line.
 pub(crate) fn event(id: Option<&str>, text: &str) -> String {
     let id = id.map(|id| format!("id: {id}\n")).unwrap_or_default();
     if text.is_empty() { format!("{id}data:\n\n") } else { format!("{id}event: message\ndata: {text}\n\n") }
 }
 
-/// Which stream, and which event of it, an event's id names. Every event has one id: other spellings of its numbers name none.
+/// Parses an event id into the stream and the number of the event. Each event has exactly one id: other spellings of the
+/// numbers are invalid.
 pub(crate) fn place(id: &str) -> Option<(StreamId, u64)> {
     let (stream, count) = id.rsplit_once('-')?;
     let stream = match stream.split_once('-') {
@@ -262,7 +263,7 @@ pub(crate) fn place(id: &str) -> Option<(StreamId, u64)> {
     Some((stream, number(count)?))
 }
 
-/// A number as ids have it: digits alone, without leading zeros.
+/// Parses decimal digits without leading zeros.
 fn number(text: &str) -> Option<u64> {
     let is_plain =
         text.bytes().all(|byte| byte.is_ascii_digit()) && (text.len() == 1 || !text.starts_with('0'));
@@ -282,7 +283,7 @@ mod tests {
         let stream = |number| StreamId { epoch: 0, number };
         let others = EventLog::new(stream(1), &bob);
         assert!(others.push(&long));
-        // Streams that are over make room, the oldest first.
+        // Ended streams make room, the oldest first.
         let logs: Vec<_> = (1..=10)
             .map(|number| {
                 let log = EventLog::new(stream(number), &ann);
@@ -296,7 +297,7 @@ mod tests {
             logs[..7].iter().all(|log| log.is_discarded()) && !logs[7..].iter().any(|log| log.is_discarded())
         );
         assert!(!others.is_discarded());
-        // One that is not over keeps its newest events, and says what it cannot keep.
+        // A stream that has not ended keeps its newest events, and reports those it cannot keep.
         drop(logs);
         let open = EventLog::new(stream(11), &ann);
         assert!((0..5).all(|_| open.push(&long)));

@@ -1,4 +1,4 @@
-//! The messages of clients, and the ids of sessions and events.
+//! Fuzz targets for the messages of clients, and for session and event ids.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ use crate::fuzzing::{Members, repeated_key};
 use crate::headers::encode;
 use crate::wire;
 
-/// What the reader accepts, `serde_json` reads the same; whatever is said back is one JSON object on one line.
+/// If the parser accepts a message, `serde_json` reads the same values; any response is one JSON object on one line.
 pub fn gateway_messages(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     let body = ByteString::from(text);
@@ -82,7 +82,7 @@ pub fn gateway_messages(data: &[u8]) {
     }
 }
 
-/// The members that decisions are made by are those that the text has.
+/// The parsed params have exactly the members of the text.
 fn same_params(text: Option<&str>, params: &Params) {
     let shown = |object: &RawObject| -> Vec<(String, String)> {
         object.iter().map(|(name, value)| (name.to_owned(), value.get().to_owned())).collect()
@@ -103,7 +103,7 @@ fn same_params(text: Option<&str>, params: &Params) {
     }
 }
 
-/// Whatever an id and a result look like, an answer is one object with both, on one line.
+/// For any id and result, a response is one object with both, on one line.
 fn answered(id: &RawJson, params: &Params) {
     let result = params.members.clone().into_raw();
     let text = one_line(response(id, &Ok(result.clone())));
@@ -126,7 +126,7 @@ fn is_object(text: &str) {
     assert!(Members::of(text).is_some(), "{text:?} is no object");
 }
 
-/// Any text survives its way through a header.
+/// Any text survives encoding as a header value.
 fn header_values(text: &str) {
     let encoded = encode(text);
     assert!(http::HeaderValue::from_str(&encoded).is_ok(), "{encoded:?}");
@@ -135,9 +135,9 @@ fn header_values(text: &str) {
     let _ = decoded(text);
 }
 
-/// Ids name what they were given out for, and nothing else.
+/// Ids identify exactly the objects that they were issued for.
 ///
-/// The input is lines: the first is taken for ids that a client sends, the others are events.
+/// The first line of the input is used as ids that a client sends, the other lines are events.
 pub fn gateway_ids(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
     let mut lines = text.split('\n');
@@ -147,7 +147,7 @@ pub fn gateway_ids(data: &[u8]) {
     events(given, &lines.take(32).collect::<Vec<_>>());
 }
 
-/// Every id has one spelling.
+/// Every id has exactly one spelling.
 fn event_id(given: &str) {
     if let Some((stream, count)) = place(given) {
         assert_eq!(format!("{stream}-{count}"), given);
@@ -179,7 +179,7 @@ fn session(id: &str, owner: &str) -> Arc<Session> {
     }))
 }
 
-/// A session is found by its own id and its own principal alone.
+/// A session is found only by its own id and its own principal.
 fn sessions(given: &str) {
     let (sessions, ids) = (Sessions::default(), [secret(), secret()].map(Option::unwrap_or_default));
     assert_ne!(ids[0], ids[1]);
@@ -209,7 +209,7 @@ fn sessions(given: &str) {
     assert_eq!(sessions.len(), 2);
 }
 
-/// A stream that is taken up again brings the events behind the one that is named, each under its own id.
+/// A resumed stream returns the events after the given one, each with its own id.
 fn events(given: &str, texts: &[&str]) {
     // The first stream of a session that belongs to a request has the number 1.
     let log = session("s", "ann").open_log();
@@ -261,7 +261,7 @@ mod tests {
         assert_eq!(place("1-18446744073709551616"), None);
     }
 
-    /// A reader that is not linear would need minutes for each of these.
+    /// A parser that is not linear would need minutes for each of these.
     #[test]
     fn long_messages_are_read_in_linear_time() {
         let keys: String = (0..80_000).map(|number| format!("\"k{number}\":1,")).collect();

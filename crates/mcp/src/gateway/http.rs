@@ -1,5 +1,5 @@
-//! The gateway over Streamable HTTP: both eras on one endpoint. A request is answered with JSON where its answer is all
-//! there is to say, and with a stream of events from the moment there is more.
+//! The Streamable HTTP transport, for both eras on one endpoint. The response to a request is JSON if it consists of the
+//! result alone, and becomes an event stream as soon as another message is sent first.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -24,25 +24,25 @@ use super::streams::pump;
 use super::{Client, ENDING, Gateway, Principal, modern};
 use crate::era::LEGACY;
 
-/// The first revision with events of empty data, which tell a client where to resume (2025-11-25, transports). Clients of
-/// older ones parse the data of each event as JSON.
+/// The first revision with events of empty data, from which a client can resume (2025-11-25, transports). Clients of
+/// older revisions parse the data of each event as JSON.
 const EMPTY_EVENTS_SINCE: &str = "2025-11-25";
 
-/// Events as they are sent, each with its frame.
+/// Serialized server-sent events.
 pub type Events = Pin<Box<dyn Stream<Item = String> + Send>>;
 
-/// What an HTTP request is answered with.
+/// The response to an HTTP request.
 pub enum Reply {
-    /// A status, and JSON where there is any.
+    /// A status and an optional JSON body.
     Body {
         /// The status.
         status: u16,
         /// The JSON.
         body: Body,
-        /// The session that begins with it.
+        /// The id of a new session.
         session: Option<String>,
     },
-    /// A stream of events.
+    /// An event stream.
     Events(Events),
 }
 
@@ -56,7 +56,7 @@ impl std::fmt::Debug for Reply {
 }
 
 impl Reply {
-    /// What a request came to.
+    /// Returns the response with the result of a request.
     pub(super) fn answer(status: u16, id: &RawJson, served: Served) -> Self {
         Self::Body { status, body: Body::of(id.clone(), served), session: None }
     }
@@ -65,8 +65,8 @@ impl Reply {
         Self::Body { status, body: Body::None, session: None }
     }
 
-    /// A stream that ends without an event: a cancelled request has no response, and the answer to a request is JSON or a
-    /// stream (2025-11-25, transports).
+    /// A stream that ends without an event: a cancelled request gets no response, and the HTTP response to a request must
+    /// be JSON or a stream (2025-11-25, transports).
     fn no_events() -> Self {
         Self::Events(Box::pin(stream::empty()))
     }
@@ -77,7 +77,7 @@ impl Reply {
 }
 
 impl Gateway {
-    /// Takes one message, or a batch of an old client.
+    /// Handles a POST request: one message, or a batch of an older client.
     pub async fn post(
         self: &Arc<Self>,
         headers: &dyn HeaderLookup,
@@ -122,7 +122,7 @@ impl Gateway {
         }
     }
 
-    /// Opens the stream of what belongs to no request, or takes one up again that broke off.
+    /// Handles a GET request: opens the stream for messages that belong to no request, or resumes an interrupted stream.
     pub async fn get(self: &Arc<Self>, headers: &dyn HeaderLookup, principal: &Principal) -> Reply {
         if let Err(error) = known_revision(headers) {
             return Reply::refused(400, None, &error);
@@ -132,7 +132,7 @@ impl Gateway {
         }
         let session = match self.session(headers, principal) {
             Ok(session) => session,
-            // Without a session there is nobody to speak to.
+            // Without a session there is no stream to open.
             Err((400, _)) => return Reply::empty(405),
             Err((status, error)) => return Reply::refused(status, None, &error),
         };
@@ -141,7 +141,7 @@ impl Gateway {
             match (kept, principal.take(Resource::Streams, 1)) {
                 (Some(log), Ok(permit)) => return Reply::Events(holding(permit, log.read(after))),
                 (Some(_), Err(exhausted)) => return Reply::refused(429, None, &exhausted.into()),
-                // The stream that belongs to no request goes on, without what was missed.
+                // This stream continues without the missed events.
                 (None, _) if stream.number == 0 => {}
                 // 404 would end the session (2025-11-25, transports: session management).
                 (None, _) => {
@@ -175,12 +175,13 @@ impl Gateway {
                 }
             }
         }
-        // Who lost a stream says where it was; whoever does not is told what happens from now on.
+        // A client that lost a stream sends `Last-Event-ID`. Without it, an existing stream continues with new events
+        // only.
         let after = if new { 0 } else { log.count() };
         Reply::Events(holding(permit, log.read(after)))
     }
 
-    /// Ends a session.
+    /// Handles a DELETE request: ends the session.
     pub async fn delete(self: &Arc<Self>, headers: &dyn HeaderLookup, principal: &Principal) -> Reply {
         if let Err(error) = known_revision(headers) {
             return Reply::refused(400, None, &error);
@@ -211,7 +212,7 @@ impl Gateway {
         known.or_else(|| self.resume_session(id, principal)).ok_or_else(gone)
     }
 
-    /// Hears what is no request.
+    /// Handles a notification or a response.
     fn told(&self, headers: &dyn HeaderLookup, message: Message, principal: &Principal) -> Reply {
         if let Err(error) = known_revision(headers) {
             return Reply::refused(400, None, &error);
@@ -239,11 +240,11 @@ impl Gateway {
         Reply::empty(202)
     }
 
-    /// Several messages at once, which revisions before 2025-06-18 know; each is answered as if it came alone, without a
-    /// stream.
+    /// Handles a batch, which exists in revisions before 2025-06-18. Each message is handled as if it were sent alone,
+    /// but without a stream.
     async fn batch(self: &Arc<Self>, headers: &dyn HeaderLookup, text: &str, principal: &Principal) -> Reply {
         let refuse = |why: &str| Reply::refused(400, None, &RpcError::new(INVALID_REQUEST, why));
-        // What is no JSON is that, whoever sends it.
+        // Invalid JSON is reported as such, whatever the revision.
         let items = match RawJson::parse(text).map(|all| all.decode::<Vec<RawJson>>()) {
             Ok(Ok(items)) => items,
             Ok(Err(error)) | Err(error) => {
@@ -268,7 +269,7 @@ impl Gateway {
             return refuse("a batch has 1 to 100 messages");
         }
         let (mut answers, mut cancelled) = (Vec::new(), false);
-        // Nobody reads the first answer before there is the last, so that all of them are unread until then.
+        // No response can be read before all of them are complete, so all of them count as unread until then.
         let mut unread = match principal.take(Resource::Unread, 0) {
             Ok(permit) => permit,
             Err(exhausted) => return Reply::refused(429, None, &exhausted.into()),
@@ -331,7 +332,7 @@ impl Gateway {
             match step {
                 Step::Over(served) => return Reply::answer(200, &running.id, served),
                 Step::Tell(text) => break text,
-                // Only modern clients are asked so.
+                // Only modern clients receive server requests as results.
                 Step::Ask(_) => {}
             }
         };
@@ -381,14 +382,14 @@ impl Gateway {
     }
 }
 
-/// A stream that is part of a budget until it is dropped.
+/// Returns a stream that holds a permit until it is dropped.
 fn holding(permit: Permit, events: impl Stream<Item = String> + Send + 'static) -> Events {
     Box::pin(events.inspect(move |_| {
         let _held = &permit;
     }))
 }
 
-/// The answer to a request that was running when its session ended.
+/// The error of a request that was running when its session ended.
 pub(super) fn session_ended() -> RpcError {
     let why = "the session ended before this was done; what had begun may have had its effect";
     RpcError::new(ENDING, why)
@@ -398,7 +399,8 @@ fn client_of(session: &Arc<Session>) -> Client {
     Client { facts: session.facts.clone(), session: Some(Arc::clone(session)) }
 }
 
-/// The revision that a header names, where it is no legacy one. Whoever names one speaks as modern clients do.
+/// Returns the revision in the header unless it is a legacy one. Clients that send such a header follow the modern
+/// protocol.
 fn newer(headers: &dyn HeaderLookup) -> Option<&str> {
     headers.revision().filter(|version| !LEGACY.contains(version))
 }
@@ -407,12 +409,12 @@ fn is_modern(headers: &dyn HeaderLookup) -> bool {
     newer(headers).is_some()
 }
 
-/// Refuses a header that names a revision that nobody knows (2025-11-25, transports: an invalid one is answered with 400).
+/// Refuses a header with an unknown revision (2025-11-25, transports: an invalid revision is answered with 400).
 fn known_revision(headers: &dyn HeaderLookup) -> Result<(), RpcError> {
     newer(headers).map_or(Ok(()), modern::supported)
 }
 
-/// The HTTP status of an error (2026-07-28, transports/streamable-http).
+/// Returns the HTTP status of an error (2026-07-28, transports/streamable-http).
 pub(super) fn status_of(error: &RpcError) -> u16 {
     match error.code {
         METHOD_NOT_FOUND => 404,

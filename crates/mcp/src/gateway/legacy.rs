@@ -1,4 +1,5 @@
-//! What only legacy clients do: they greet, keep sessions, answer questions and give requests up (≤ 2025-11-25).
+//! The parts of the protocol that only legacy clients use: `initialize`, sessions, responses to server requests and
+//! cancellation (≤ 2025-11-25).
 
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -15,11 +16,12 @@ use super::session_ids::{Resumable, SessionIds};
 use super::{Gateway, Principal, capabilities, secret, server_info};
 use crate::era::{Era, LEGACY};
 
-/// The longest capabilities of a client.
+/// Maximum length of the capabilities of a client in bytes.
 const MAX_CAPABILITIES_BYTES: usize = 64 << 10;
 
 impl Gateway {
-    /// Answers `initialize`: the session, and the result for the client. `ids` makes the id of the session, if it is to be resumable.
+    /// Handles `initialize`. Returns the session and the result. `ids` issues the session id if the session is to be
+    /// resumable.
     pub(super) fn initialize(
         &self,
         params: &RawObject,
@@ -30,9 +32,9 @@ impl Gateway {
         let Some(wanted) = wanted else {
             return Err(RpcError::invalid_params("`protocolVersion` must name the revision you speak"));
         };
-        // Whoever wants another revision is offered our newest (2025-11-25, basic/lifecycle).
+        // A client that requests an unknown revision is offered our newest (2025-11-25, basic/lifecycle).
         let version = LEGACY.iter().copied().find(|known| *known == wanted).unwrap_or(LEGACY[0]);
-        // They are kept for as long as the session.
+        // The capabilities are kept as long as the session.
         if params.get("capabilities").is_some_and(|can| can.get().len() > MAX_CAPABILITIES_BYTES) {
             let why = format!("`capabilities` have at most {MAX_CAPABILITIES_BYTES} bytes");
             return Err(RpcError::invalid_params(why));
@@ -67,8 +69,8 @@ impl Gateway {
         Ok((session, greeting.into_raw()))
     }
 
-    /// Adds a session. Those of the same principal that are removed for it stay removed: clients that reconnect to more
-    /// sessions than they may have would otherwise end each other's without end.
+    /// Adds a session. Sessions of the same principal that are evicted for it cannot be resumed: otherwise clients with
+    /// more sessions than allowed would evict each other's forever.
     pub(super) fn add_session(&self, session: Arc<Session>) {
         self.note_evicted(&self.sessions.insert(session));
     }
@@ -81,8 +83,8 @@ impl Gateway {
         }
     }
 
-    /// Rebuilds the session of an id that is not known any more, because the gateway was started again or the session was
-    /// idle. `None` unless it was issued to this principal, for this profile, and not ended.
+    /// Rebuilds the session of an id that is not in memory, after a restart or because the session expired. Returns
+    /// `None` unless the id was issued to this principal for this profile and the session has not been ended.
     #[cold]
     pub(super) fn resume_session(&self, id: &str, principal: &Principal) -> Option<Arc<Session>> {
         let Resumable { ticket, version, capabilities } = self.session_ids.verify(id, principal)?;
@@ -91,7 +93,7 @@ impl Gateway {
             if self.session_ids.is_ended(principal, &ticket) {
                 return None;
             }
-            // Milliseconds: there are fewer restarts, streams and requests to one client than that.
+            // Milliseconds increase faster than the number of restarts, streams and server requests of one client.
             let epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis();
             let epoch = u64::try_from(epoch).unwrap_or(u64::MAX).max(1);
             let facts = ClientFacts {
@@ -109,9 +111,9 @@ impl Gateway {
         Some(session)
     }
 
-    /// Ends a session for good, on behalf of its client.
+    /// Ends a session permanently, at the request of its client.
     pub(super) async fn end_session(&self, session: &Session) {
-        // Before it is removed: it could be resumed in between.
+        // Recorded before it is removed, since it could be resumed in between.
         if let Some(ticket) = &session.ticket {
             self.session_ids.end(&session.principal, ticket);
         }
@@ -121,7 +123,7 @@ impl Gateway {
         }
     }
 
-    /// Hears what a client tells.
+    /// Handles a notification of a client.
     pub(super) fn hear(&self, session: &Session, method: &str, params: Option<&RawJson>) {
         if method == "notifications/cancelled"
             && let Some(params) = params.and_then(RawJson::object)
@@ -131,7 +133,7 @@ impl Gateway {
         }
     }
 
-    /// A client subscribes to a resource.
+    /// Subscribes a client to a resource.
     pub(super) async fn watch(&self, session: Option<&Session>, params: &RawObject) -> Served {
         let uri = watched_uri(params)?;
         let Some(session) = session.filter(|session| !session.watches(&uri)) else {
@@ -143,7 +145,7 @@ impl Gateway {
         Ok(RawJson::empty_object())
     }
 
-    /// A client unsubscribes from a resource.
+    /// Unsubscribes a client from a resource.
     pub(super) async fn unwatch(&self, session: Option<&Session>, params: &RawObject) -> Served {
         let uri = watched_uri(params)?;
         if let Some(subscription) = session.and_then(|session| session.unwatch(&uri)) {
@@ -153,7 +155,7 @@ impl Gateway {
     }
 }
 
-/// The resource that a client subscribes to or unsubscribes from.
+/// Returns the URI of a subscription request.
 fn watched_uri(params: &RawObject) -> Result<String, RpcError> {
     let uri = params.get("uri").and_then(|uri| uri.decode::<String>().ok());
     let uri = uri.ok_or_else(|| RpcError::invalid_params("`uri` must name a resource"))?;
@@ -161,7 +163,7 @@ fn watched_uri(params: &RawObject) -> Result<String, RpcError> {
     Ok(uri)
 }
 
-/// A client hears only what is grave enough from now on.
+/// Sets the minimum level of log messages for a client.
 pub(super) fn set_level(session: Option<&Session>, params: &RawObject) -> Served {
     let level = params.get("level").and_then(|level| level.decode::<String>().ok()).unwrap_or_default();
     match session {

@@ -1,4 +1,4 @@
-//! How grave what a client hears of a log must be.
+//! The minimum level of the log messages that a client receives.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -6,7 +6,7 @@ use toolhub_core::RawJson;
 
 use crate::scan;
 
-/// The levels, least grave first.
+/// The levels in ascending severity.
 const LEVELS: [&str; 8] = ["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"];
 /// The same as JSON.
 const WRITTEN: [&str; 8] = [
@@ -19,10 +19,10 @@ const WRITTEN: [&str; 8] = [
     "\"alert\"",
     "\"emergency\"",
 ];
-/// What a client hears that said nothing.
+/// The default level: `info`.
 const USUAL: usize = 1;
 
-/// The least grave that a client wants to hear of.
+/// The minimum level of a client.
 #[derive(Debug)]
 pub(crate) struct Level(AtomicUsize);
 
@@ -33,13 +33,13 @@ impl Default for Level {
 }
 
 impl Level {
-    /// Its name, as JSON.
+    /// Returns its name as JSON.
     pub(crate) fn written(&self) -> RawJson {
         let written = WRITTEN.get(self.0.load(Ordering::Relaxed)).copied();
         written.and_then(scan::known).unwrap_or_else(RawJson::null)
     }
 
-    /// Wants that level from now on; whether there is such a one.
+    /// Sets the level. Returns false if the name is not a level.
     pub(crate) fn set(&self, name: &str) -> bool {
         let found = LEVELS.iter().position(|known| *known == name);
         if let Some(level) = found {
@@ -48,7 +48,7 @@ impl Level {
         found.is_some()
     }
 
-    /// Whether what is logged with these params is grave enough.
+    /// Returns whether a log message with these params has at least this level.
     pub(crate) fn admits(&self, params: Option<&RawJson>) -> bool {
         let level = params.and_then(RawJson::object);
         let level = level.and_then(|params| params.get("level")?.decode::<String>().ok());

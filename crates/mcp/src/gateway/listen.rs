@@ -1,4 +1,4 @@
-//! What clients hear unasked: changes of what is offered, and of resources they watch.
+//! Notifications that belong to no request: changes of lists and of subscribed resources.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -13,10 +13,10 @@ use super::budget::{Permit, Principal, Resource};
 use super::message::{Params, notification};
 use super::session::Session;
 
-/// The longest URI that can be subscribed to.
+/// Maximum length of a URI that can be subscribed to, in bytes.
 const MAX_URI_BYTES: usize = 4 << 10;
 
-/// What a modern client wants to hear of.
+/// The notifications that a modern client has requested.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(super) struct Wanted {
@@ -32,7 +32,7 @@ impl Wanted {
         wanted.unwrap_or_default()
     }
 
-    /// The stream and its subscriptions as parts of a principal's budget: all of them, or none.
+    /// Takes the stream and its subscriptions out of a principal's budget, all or none.
     pub(super) fn permits(&self, principal: &Principal) -> Result<ListenPermits, RpcError> {
         let resources = || self.resource_subscriptions.iter();
         resources().try_for_each(|uri| check_uri(uri))?;
@@ -41,7 +41,7 @@ impl Wanted {
         Ok(ListenPermits { stream, subscriptions: permits.collect::<Result<_, RpcError>>()? })
     }
 
-    /// The first word on the stream: what will be told.
+    /// The first message on the stream: the notifications that will be sent.
     pub(super) fn acknowledgement(&self, id: &RawJson) -> String {
         let mut agreed = RawObject::default();
         let lists = [
@@ -59,7 +59,7 @@ impl Wanted {
         notification("notifications/subscriptions/acknowledged", Some(&params))
     }
 
-    /// A piece of news as it is told on the stream of that id, where it is wanted.
+    /// Returns the notification of a change for the stream with that id, if it was requested.
     pub(super) fn told(&self, news: &News, id: &RawJson) -> Option<String> {
         let wanted = match news {
             News::Tools => self.tools_list_changed,
@@ -74,10 +74,10 @@ impl Wanted {
     }
 }
 
-/// What a stream of news takes of a principal's budget.
+/// The permits of a notification stream.
 pub(super) struct ListenPermits {
     pub(super) stream: Permit,
-    /// With the resource that each is for.
+    /// One per resource.
     pub(super) subscriptions: Vec<(String, Permit)>,
 }
 
@@ -89,14 +89,14 @@ pub(super) fn check_uri(uri: &str) -> Result<(), RpcError> {
     Err(RpcError::invalid_params(format!("a URI that is subscribed to has at most {MAX_URI_BYTES} bytes")))
 }
 
-/// Params that name the subscription they are told for.
+/// Adds the id of the subscription to the params of a notification.
 fn tagged(params: Option<&RawJson>, id: &RawJson) -> RawObject {
     let params = params.and_then(RawJson::object).unwrap_or_default();
     let meta = params.get("_meta").and_then(RawJson::object).unwrap_or_default();
     params.with("_meta", meta.with("io.modelcontextprotocol/subscriptionId", id.clone()))
 }
 
-/// The end of a subscription that we end.
+/// The result that ends a subscription on our side.
 pub(super) fn farewell(id: &RawJson) -> RawJson {
     let meta = RawObject::default().with("io.modelcontextprotocol/subscriptionId", id.clone());
     RawObject::default().with("resultType", "complete").with("_meta", meta).into_raw()
@@ -111,7 +111,7 @@ fn notice(news: &News) -> (&'static str, Option<&RawJson>) {
     }
 }
 
-/// Tells a client that any list may have changed.
+/// The notifications that all lists may have changed.
 pub(super) fn all_lists_changed() -> impl Iterator<Item = String> {
     [News::Tools, News::Prompts, News::Resources].into_iter().map(|news| {
         let (method, params) = notice(&news);
@@ -119,7 +119,7 @@ pub(super) fn all_lists_changed() -> impl Iterator<Item = String> {
     })
 }
 
-/// A piece of news as a legacy client is told it, where it wants to hear it.
+/// Returns the notification of a change for a legacy client, if it applies to the client.
 fn told_to(session: &Session, news: &News) -> Option<String> {
     let wanted = match news {
         News::Tools | News::Prompts | News::Resources => true,
@@ -130,7 +130,7 @@ fn told_to(session: &Session, news: &News) -> Option<String> {
 }
 
 impl Gateway {
-    /// Tells a legacy client the news, until its session ends.
+    /// Sends notifications to a legacy client until its session ends.
     pub(super) async fn tell(self: Arc<Self>, session: Arc<Session>, tell: impl Fn(String)) {
         let mut news = self.backend.news();
         loop {
@@ -145,7 +145,7 @@ impl Gateway {
                         tell(text);
                     }
                 }
-                // Lists are what is missed most; to fetch them once too often does no harm.
+                // Notifications were lost. A redundant refresh of the lists does no harm.
                 Err(RecvError::Lagged(_)) => {
                     all_lists_changed().for_each(&tell);
                 }

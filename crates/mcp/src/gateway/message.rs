@@ -1,4 +1,4 @@
-//! Messages of clients: the envelope is read, the rest stays as it was sent.
+//! Parses the messages of clients: the envelope is parsed, the rest stays as received.
 
 use std::borrow::Cow;
 
@@ -15,31 +15,31 @@ use crate::scan::{self, CheckedScan};
 use crate::wire::MAX_ID_BYTES;
 pub(crate) use crate::wire::on_one_line as one_line;
 
-/// One message of a client.
+/// A message of a client.
 #[derive(Debug)]
 pub(crate) enum Message {
-    /// It wants something.
+    /// A request.
     Request(Request, Params),
-    /// It tells something.
+    /// A notification.
     Notification { method: String, params: Option<RawJson> },
-    /// It answers a question of ours.
+    /// The response to a server request.
     Answer { id: u64, answer: Answer },
 }
 
 /// A request of a client.
 #[derive(Debug, Clone)]
 pub(crate) struct Request {
-    /// What the client calls it: a string or a number, as it was written.
+    /// The request id: a string or a number, as received.
     pub(crate) id: RawJson,
     pub(crate) method: ByteString,
 }
 
-/// The params of a request, looked into once.
+/// The params of a request, parsed once.
 #[derive(Debug, Default)]
 pub(crate) struct Params {
-    /// All of them, without `_meta`.
+    /// All members except `_meta`.
     pub(crate) members: RawObject,
-    /// What goes along.
+    /// The members of `_meta`.
     pub(crate) meta: RawObject,
 }
 
@@ -51,7 +51,7 @@ impl Params {
         Self { members, meta }
     }
 
-    /// A member that is a text.
+    /// Returns a member that is a string.
     pub(crate) fn text(&self, key: &str) -> Option<Cow<'_, str>> {
         self.members.get(key)?.text()
     }
@@ -81,12 +81,12 @@ struct Failure {
     message: String,
 }
 
-/// What is said of several messages in one.
+/// The error message for batches.
 pub(crate) const ONE_AT_A_TIME: &str =
     "send one message at a time: batches were removed from the protocol with revision 2025-06-18";
 
-/// Reads a request, where it is one as nearly all of them are: the text is gone over once. What is other is read again,
-/// with more patience.
+/// Parses a request in the form that nearly all have, in one pass over the text. Returns `None` for any other message,
+/// which is parsed by [`read_patiently`].
 fn read_usual(text: &ByteString) -> Option<(Request, Params)> {
     let (mut version, mut id, mut method, mut params) = (None, None, None, None);
     let mut scan = CheckedScan::over(text);
@@ -109,7 +109,7 @@ fn read_usual(text: &ByteString) -> Option<(Request, Params)> {
     Some((request, params))
 }
 
-/// The members of params, and of what goes along with them.
+/// Reads the members of the params and of their `_meta`.
 fn usual_params<'a>(scan: &mut CheckedScan<'a>, text: &'a ByteString) -> Option<Params> {
     let (mut members, mut meta) = (RawObject::default(), None);
     let add = |to: &mut RawObject, scan: &mut CheckedScan<'a>, name: &str| {
@@ -127,10 +127,10 @@ fn usual_params<'a>(scan: &mut CheckedScan<'a>, text: &'a ByteString) -> Option<
     Some(Params { members, meta: meta.unwrap_or_default() })
 }
 
-/// Why a message was refused, and the id it came under, where it shows one.
+/// Why a message was refused, and its id, if known.
 pub(crate) type Refused = (Option<RawJson>, RpcError);
 
-/// Reads one message.
+/// Parses a message.
 pub(crate) fn read(text: &ByteString) -> Result<Message, Refused> {
     let message = match read_usual(text) {
         Some((request, params)) => Message::Request(request, params),
@@ -144,8 +144,8 @@ pub(crate) fn read(text: &ByteString) -> Result<Message, Refused> {
     Ok(message)
 }
 
-/// Refuses ids and progress tokens that are too long to be kept, and repeated in each message about the request. An id that is
-/// refused is not repeated either.
+/// Refuses ids and progress tokens that are too long: they are kept, and repeated in each message about the request. A
+/// refused id is not repeated in the error either.
 fn check_lengths(request: &Request, params: &Params) -> Result<(), Refused> {
     let refuse = |what: &str| {
         RpcError::new(
@@ -163,7 +163,7 @@ fn check_lengths(request: &Request, params: &Params) -> Result<(), Refused> {
     Ok(())
 }
 
-/// Reads whatever it is, and says what is wrong with it.
+/// Parses any message, and reports what is invalid.
 fn read_patiently(text: &ByteString) -> Result<Message, Refused> {
     if too_deep(text).is_some() {
         return Err((None, RpcError::new(PARSE_ERROR, format!("nested more than {MAX_DEPTH} deep"))));
@@ -173,7 +173,7 @@ fn read_patiently(text: &ByteString) -> Result<Message, Refused> {
         (None, RpcError::new(code, format!("this is no message: {error}")))
     };
     serde_json::from_str::<IgnoredAny>(text).map_err(no_message)?;
-    // Every check reads one of two equal keys, and a server may read the other: no such message is handled at all.
+    // With duplicate keys, a check may read one value and a server the other, so such messages are refused.
     if let Some(problem) = key_problem(text) {
         let error =
             RpcError::new(INVALID_REQUEST, format!("{problem}: each key may occur once in an object"));
@@ -184,7 +184,7 @@ fn read_patiently(text: &ByteString) -> Result<Message, Refused> {
     let part = |value: &RawValue| RawJson::part(text, value);
     let id = id.map(part).filter(|id| id.get() != "null");
     let refuse = |id: Option<RawJson>, why: &str| Err((id, RpcError::new(INVALID_REQUEST, why)));
-    // First of all: what is no id is not said back, and may have line breaks.
+    // Checked first: an invalid id must not be repeated in a response, and may contain line breaks.
     if id.as_ref().is_some_and(|id| id.get().starts_with(['{', '[', 't', 'f'])) {
         return refuse(None, "an id is a string or a number");
     }
@@ -207,7 +207,7 @@ fn read_patiently(text: &ByteString) -> Result<Message, Refused> {
                 (_, Some(Failure { code, message })) => Err((code, message)),
                 (None, None) => return refuse(id, "there is neither `method`, `result` nor `error`"),
             };
-            // Questions of ours have numbers; whatever else is answered was never asked.
+            // Server requests have numeric ids; a response with any other id matches none.
             match id.as_ref().and_then(|id| id.decode().ok()) {
                 Some(id) => Ok(Message::Answer { id, answer }),
                 None => refuse(id, "that was never asked"),
@@ -216,7 +216,7 @@ fn read_patiently(text: &ByteString) -> Result<Message, Refused> {
     }
 }
 
-/// The id of a message that is refused for its keys, where it has exactly one.
+/// Returns the id of a message that is refused for duplicate keys, if it has exactly one.
 fn only_id(text: &ByteString) -> Option<RawJson> {
     let members = RawJson::parse(&**text).ok()?.object()?;
     let mut ids = members.iter().filter(|(name, _)| *name == "id").map(|(_, id)| id);
@@ -224,18 +224,18 @@ fn only_id(text: &ByteString) -> Option<RawJson> {
     id.get().starts_with(['"', '-', '0', '1', '2', '3', '4', '5', '6', '7', '8', '9']).then(|| id.clone())
 }
 
-/// The text of an answer to a request.
+/// Serializes the response to a request.
 pub(crate) fn response(id: &RawJson, outcome: &Result<RawJson, RpcError>) -> String {
     match outcome {
         Ok(result) => {
-            // In one piece that is no longer than it must be, so that it is sent from where it lies.
+            // One allocation of the exact size, so that it can be sent without copying.
             [r#"{"jsonrpc":"2.0","id":"#, id.get(), r#","result":"#, result.get(), "}"].concat()
         }
         Err(error) => refusal(Some(id), error),
     }
 }
 
-/// The text of an error.
+/// Serializes an error response.
 pub(crate) fn refusal(id: Option<&RawJson>, error: &RpcError) -> String {
     let id = id.map_or("null", RawJson::get);
     let message = RawJson::of(&error.message);
@@ -243,7 +243,7 @@ pub(crate) fn refusal(id: Option<&RawJson>, error: &RpcError) -> String {
     format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{{"code":{},"message":{message}{data}}}}}"#, error.code)
 }
 
-/// The text of a notification.
+/// Serializes a notification.
 pub(crate) fn notification(method: &str, params: Option<&RawJson>) -> String {
     let method = RawJson::of(method);
     let params = params.map(|params| format!(r#","params":{params}"#)).unwrap_or_default();
@@ -259,7 +259,7 @@ mod tests {
     use super::*;
     use crate::scan::tests::{any_text, broken};
 
-    /// What a text is read as, by whichever way.
+    /// Returns a printable form of the parsed message.
     fn shown(text: &str) -> String {
         told(read(&text.into()))
     }
@@ -281,7 +281,7 @@ mod tests {
         let usual =
             r#"{"jsonrpc":"2.0","id":7,"method":"m","params":{"b":1e2,"_meta":{"k":[1]},"a":{"_meta":1}}}"#;
         check(usual, r#"7 m {"b":1e2,"a":{"_meta":1}} {"k":[1]}"#);
-        // In another order, with members that nobody knows, and with escapes.
+        // In another order, with unknown members and with escapes.
         check(
             r#"{"params":{"\u0061":1,"_meta":{"_meta":2}},"x":{},"method":"\u006d","id":"7","jsonrpc":"2.0"}"#,
             r#""7" m {"a":1} {"_meta":2}"#,
@@ -342,7 +342,7 @@ mod tests {
         }
     }
 
-    /// Messages as they come, and many that should not: members in any order, missing, twice, or of the wrong kind.
+    /// Valid messages, and many invalid ones: members in any order, missing, repeated, or of the wrong type.
     fn any_message() -> impl Strategy<Value = String> {
         let params = (any_text(), any_text(), any_text())
             .prop_map(|(one, meta, two)| format!(r#"{{"a":{one}, "_meta" : {meta},"b":{two}}}"#));

@@ -1,9 +1,9 @@
-//! Every method that the gateway knows, in one table: in which era, who serves it, and what of a caller its params name.
-//! A request of any other method is answered with -32601 and handed to no server.
+//! All methods that the gateway supports: era, handler, and the object that the params name. A request with any other
+//! method is answered with -32601 and never forwarded.
 
 use crate::era::Era;
 
-/// A request method, by who serves it.
+/// A request method.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Method {
     CallTool,
@@ -19,11 +19,11 @@ pub(crate) enum Method {
     SetLevel,
     Subscribe,
     Unsubscribe,
-    /// A server's, or the hub's own in a server's stead.
+    /// Forwarded to a server, or handled by the hub in place of a server.
     HandOver(Handed),
 }
 
-/// A method that is handed to what stands behind the gateway.
+/// A method that is passed to the backend.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Handed {
     /// `resources/read`
@@ -50,14 +50,14 @@ pub enum Handed {
     ListTasks,
 }
 
-/// What the params of a request name, and so what it is checked against.
+/// The object that the params of a request name, and hence the check that applies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Names {
-    /// Nothing that belongs to one caller.
+    /// Nothing that belongs to a single caller.
     Nothing,
-    /// A tool or prompt, in `name`: one that the caller's profile shows.
+    /// A tool or prompt, in `name`: one that the caller's profile offers.
     Name,
-    /// What to complete, in `ref`: a prompt or resource of the caller's profile.
+    /// The subject of a completion, in `ref`: a prompt or resource of the caller's profile.
     Reference,
     /// A resource or skill, in `uri`: one of a server of the caller's profile.
     Uri,
@@ -65,14 +65,14 @@ pub(crate) enum Names {
     Subscription,
     /// The caller's own session.
     Session,
-    /// A task, in `taskId`: one that the caller's principal made.
+    /// A task, in `taskId`: one that the caller's principal created.
     Task,
-    /// Tasks, of which those of the caller's principal are listed.
+    /// Tasks, of which only those of the caller's principal are listed.
     OwnTasks,
 }
 
 impl Names {
-    /// The member of the params that names it.
+    /// Returns the member of the params that names the object.
     fn key(self) -> Option<&'static str> {
         match self {
             Self::Name => Some("name"),
@@ -135,7 +135,7 @@ static METHODS: [Row; 24] = [
 ];
 
 impl Method {
-    /// The method of that name, where an era has it.
+    /// Returns the method of that name if the era has it.
     pub(crate) fn named(name: &str, era: Era) -> Option<Self> {
         let wanted = if era == Era::Legacy { Eras::Legacy } else { Eras::Modern };
         let has = |row: &&Row| row.eras == Eras::Both || row.eras == wanted;
@@ -148,12 +148,12 @@ impl Handed {
         METHODS.iter().find(|row| row.method == Method::HandOver(self))
     }
 
-    /// Its name in the protocol.
+    /// Returns the protocol name of the method.
     pub fn name(self) -> &'static str {
         self.row().map_or("", |row| row.name)
     }
 
-    /// The member of its params that names what the request is about.
+    /// Returns the member of the params that names the object of the request.
     pub fn key(self) -> Option<&'static str> {
         self.row().and_then(|row| row.names.key())
     }

@@ -1,4 +1,4 @@
-//! What every modern request must say of itself, in its body and, over HTTP, in its headers (2026-07-28).
+//! The metadata that every modern request carries, in its body and, over HTTP, in its headers (2026-07-28).
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -15,12 +15,12 @@ use super::message::{Params, Request};
 use super::{Gateway, capabilities, server_info};
 use crate::era::{Era, LEGACY, MODERN, UNSUPPORTED_VERSION};
 
-/// The headers and the body do not say the same.
+/// Headers and body differ.
 const HEADER_MISMATCH: i64 = -32020;
 const METHOD: &str = "mcp-method";
 const NAME: &str = "mcp-name";
 
-/// What `server/discover` tells.
+/// Returns the result of `server/discover`.
 pub(super) fn discovered(instructions: Option<String>) -> RawJson {
     let info = RawObject::default().with("io.modelcontextprotocol/serverInfo", server_info());
     let versions: Vec<&str> = MODERN.iter().chain(&LEGACY).copied().collect();
@@ -34,13 +34,13 @@ pub(super) fn discovered(instructions: Option<String>) -> RawJson {
     found.with("ttlMs", LIST_TTL_MS).with("cacheScope", "private").with("_meta", info).into_raw()
 }
 
-/// The revision that a request's body names.
+/// Returns the revision in the body of a request.
 pub(super) fn version_in(params: &Params) -> Option<Cow<'_, str>> {
     params.meta.get(VERSION)?.text()
 }
 
 impl Gateway {
-    /// What a modern request says of its client, or why it is refused.
+    /// Returns the client properties that a modern request declares, or the error if they are missing.
     pub(super) fn modern_facts(&self, params: &Params) -> Result<ClientFacts, RpcError> {
         let missing = |what: &str| RpcError::invalid_params(format!("`params._meta` must have `{what}`"));
         if version_in(params).is_none() {
@@ -57,7 +57,7 @@ impl Gateway {
         })
     }
 
-    /// Checks that the headers of a modern request say what its body says.
+    /// Checks that the headers of a modern request agree with its body.
     pub(super) fn check_headers(
         &self,
         request: &Request,
@@ -117,7 +117,7 @@ impl Gateway {
     }
 }
 
-/// Whether two spellings mean the same: numbers are compared as numbers.
+/// Returns whether two values are equal. Numbers are compared numerically.
 fn same_value(one: &str, other: &str) -> bool {
     if one == other {
         return true;
@@ -125,7 +125,7 @@ fn same_value(one: &str, other: &str) -> bool {
     matches!((one.parse::<f64>(), other.parse::<f64>()), (Ok(one), Ok(other)) if one.to_bits() == other.to_bits())
 }
 
-/// A header's value, out of the form for what a header cannot carry plainly.
+/// Decodes a header value, which is base64-encoded if it cannot be sent as plain text.
 pub(super) fn decoded(value: &str) -> Option<Cow<'_, str>> {
     match value.strip_prefix("=?base64?").and_then(|rest| rest.strip_suffix("?=")) {
         None => Some(Cow::Borrowed(value)),
@@ -133,7 +133,7 @@ pub(super) fn decoded(value: &str) -> Option<Cow<'_, str>> {
     }
 }
 
-/// Refuses a revision that is not spoken here.
+/// Refuses a revision that is not a supported modern one.
 pub(super) fn supported(version: &str) -> Result<(), RpcError> {
     if MODERN.contains(&version) {
         return Ok(());

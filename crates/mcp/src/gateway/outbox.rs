@@ -1,4 +1,5 @@
-//! The messages that wait to be sent to one client of a stream, as part of what its principal may leave unread.
+//! The queue of messages to a client of a bidirectional stream. They count towards the principal's budget of unread
+//! bytes.
 
 use std::ops::Deref;
 
@@ -10,10 +11,10 @@ use super::budget::{Permit, Principal, Resource};
 use super::message::{one_line, refusal, response};
 use super::running::Served;
 
-/// Messages that may wait to be sent to a client.
+/// Maximum number of queued messages.
 const MAX_QUEUED: usize = 1_024;
 
-/// A message on its way to a client. It counts as unread until it is dropped.
+/// A queued message. It counts as unread until it is dropped.
 #[derive(Debug)]
 pub struct Outbound {
     text: String,
@@ -29,7 +30,7 @@ impl Deref for Outbound {
 }
 
 impl Outbound {
-    /// The message alone.
+    /// Returns the message without its permit.
     pub fn into_text(self) -> String {
         self.text
     }
@@ -48,12 +49,12 @@ impl Outbox {
         (Self { queue, principal }, messages)
     }
 
-    /// Whether the client is gone.
+    /// Returns whether the client has disconnected.
     pub(super) fn is_closed(&self) -> bool {
         self.queue.is_closed()
     }
 
-    /// Queues the answer to a request, or in its place an error where too much is unread.
+    /// Queues the response to a request, or an error in its place if the budget of unread bytes is exhausted.
     pub(super) async fn answer(&self, id: &RawJson, served: &Served) {
         let text = one_line(response(id, served));
         let message = match self.principal.take(Resource::Unread, text.len()) {
@@ -67,14 +68,14 @@ impl Outbox {
         let _ = self.queue.send(message).await;
     }
 
-    /// Queues a message of one line. Where too much is unread, it is dropped.
+    /// Queues a message of one line. It is dropped if the budget of unread bytes is exhausted.
     pub(super) async fn send(&self, text: String) {
         if let Some(message) = self.message(text) {
             let _ = self.queue.send(message).await;
         }
     }
 
-    /// The same for one that may be lost.
+    /// Like [`Self::send`], but also drops the message if the queue is full.
     pub(super) fn try_send(&self, text: String) {
         if let Some(message) = self.message(text) {
             let _ = self.queue.try_send(message);
@@ -108,7 +109,7 @@ mod tests {
             assert!(refused.contains(&format!("\"id\":{number},\"error\"")), "{refused}");
             assert!(refused.contains("unread_bytes"), "{refused}");
         }
-        // What was read makes room, and another principal never lost any.
+        // Reading frees the budget, and another principal is not affected.
         outbox.answer(&RawJson::from(4), &Ok(long.clone())).await;
         let (other, mut heard) = Outbox::new(bob);
         other.answer(&RawJson::from(1), &Ok(long)).await;

@@ -1,5 +1,5 @@
-//! Requests of modern clients that wait for an answer: the client got the question as a result, and comes again
-//! (2026-07-28, patterns/mrtr).
+//! Requests of modern clients that wait for input: the client received the server requests as a result, and repeats its
+//! request with the responses (2026-07-28, patterns/mrtr).
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -15,7 +15,7 @@ use super::client_handle::{PATIENCE, Question};
 use super::message::{Params, Request};
 use super::running::Running;
 
-/// Begins what we give a client to come again with; what does not is a server's own.
+/// The prefix of our `requestState` values. Any other value belongs to a server.
 const OURS: &str = "toolhub.";
 
 struct Parked {
@@ -25,12 +25,12 @@ struct Parked {
     since: Instant,
 }
 
-/// What a request is about: an answer is good for the same request of the same principal alone.
+/// The identity of a request: input responses are valid only for the same request of the same principal.
 #[derive(Debug, Clone)]
 pub(crate) struct About {
     principal: Principal,
     method: ByteString,
-    /// A text, as it was written.
+    /// A JSON string, as received.
     name: Option<RawJson>,
 }
 
@@ -41,26 +41,26 @@ impl About {
         Self { principal: principal.clone(), method: request.method.clone(), name: name.cloned() }
     }
 
-    /// Whether another is about the same, however that is spelled.
+    /// Returns whether both are the same request, regardless of the escapes in their names.
     fn is(&self, other: &Self) -> bool {
         let name = |about: &Self| about.name.as_ref().and_then(RawJson::text).map(Cow::into_owned);
         self.principal == other.principal && self.method == other.method && name(self) == name(other)
     }
 }
 
-/// What became of a client's coming again.
+/// The result of matching a repeated request.
 pub(crate) enum Resumed {
-    /// It is not one that waits here.
+    /// It does not continue a request that waits here.
     Other,
-    /// It runs on.
+    /// The request continues.
     On(Running),
-    /// An answer is missing: the questions are asked again.
+    /// A response is missing, so the same result is returned again.
     Again(RawJson),
-    /// It is too late, or never was.
+    /// The `requestState` is invalid or has expired.
     Refused(RpcError),
 }
 
-/// The requests that wait.
+/// The requests that wait for input.
 #[derive(Default)]
 pub(crate) struct PendingInputs(Mutex<HashMap<String, Parked>>);
 
@@ -69,13 +69,13 @@ impl PendingInputs {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Gives up all that waits; how many that were.
+    /// Drops all waiting requests. Returns their number.
     pub(crate) fn clear(&self) -> usize {
         let gone = std::mem::take(&mut *self.all());
         gone.len()
     }
 
-    /// Lets a request wait for answers; the result that asks for them.
+    /// Suspends a request until its client sends input. Returns the result that requests the input.
     pub(crate) fn park(&self, running: Running, questions: Vec<Question>, about: About) -> RawJson {
         let Some(token) = super::secret().map(|secret| format!("{OURS}{secret}")) else {
             return RawJson::null();
@@ -88,7 +88,7 @@ impl PendingInputs {
         asking
     }
 
-    /// Takes a request up again whose client brings answers.
+    /// Continues the request for which the client sends input responses.
     pub(crate) fn resume(&self, request: &Request, params: &Params, about: &About) -> Resumed {
         let Some(token) = params.text("requestState").filter(|state| state.starts_with(OURS)) else {
             return Resumed::Other;
@@ -96,7 +96,7 @@ impl PendingInputs {
         let token = token.into_owned();
         let mut all = self.all();
         sweep(&mut all);
-        // The same answer whether it never was, is over, or belongs to another request or principal.
+        // One error for all cases, so that it does not reveal whether the state exists for another request or principal.
         let matches = all.get(&token).is_some_and(|parked| parked.about.is(about));
         let Some(parked) = matches.then(|| all.remove(&token)).flatten() else {
             return Resumed::Refused(RpcError::invalid_params(
@@ -121,7 +121,7 @@ impl PendingInputs {
     }
 }
 
-/// What the question at that place is called.
+/// Returns the key of the question at an index.
 fn key(place: usize) -> String {
     format!("question-{}", place + 1)
 }
@@ -142,7 +142,7 @@ fn asking(token: &str, questions: &[Question]) -> RawJson {
         .into_raw()
 }
 
-/// The params of a question without what its server would have called its progress: there is none.
+/// Removes the progress token of the server: no progress is reported for such requests.
 fn without_token(mut params: RawObject) -> RawObject {
     if let Some(mut meta) = params.get("_meta").and_then(RawJson::object) {
         meta.remove("progressToken");
@@ -151,12 +151,12 @@ fn without_token(mut params: RawObject) -> RawObject {
     params
 }
 
-/// Removes requests that waited too long; dropping one cancels it.
+/// Removes requests that have waited too long. Dropping a request cancels it.
 fn sweep(all: &mut HashMap<String, Parked>) {
     all.retain(|_, parked| parked.since.elapsed() < PATIENCE);
 }
 
-/// Removes the oldest requests of a principal that has as many as it may have, and never those of another.
+/// Removes the oldest requests of a principal that has reached its limit, never those of another.
 fn make_room(all: &mut HashMap<String, Parked>, principal: &Principal) {
     let limit = principal.limits().pending_input;
     loop {

@@ -1,4 +1,4 @@
-//! One request of a client while it runs: what it tells on the way, what it asks, and how it ends.
+//! A request in progress: its notifications, its server requests and its result.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,31 +10,32 @@ use super::budget::{Permit, Resource};
 use super::client_handle::{ClientHandle, Question};
 use super::client_queue::QueuedMessage;
 
-/// Questions that come so soon after one another are asked together.
+/// Server requests that follow one another within this time are sent to a modern client together.
 const TOGETHER: Duration = Duration::from_millis(10);
 
-/// What a request comes to.
+/// The result of a request.
 pub(crate) type Served = Result<RawJson, RpcError>;
 
-/// What happens next.
+/// The next step of a request.
 #[derive(Debug)]
 pub(crate) enum Step {
-    /// The client is told something.
+    /// A message is to be sent to the client.
     Tell(String),
-    /// A modern client is asked something: its request ends with the questions, and it comes again with the answers.
+    /// Input of a modern client is needed: its request ends with the server requests as a result, and is repeated with
+    /// the responses.
     Ask(Vec<Question>),
-    /// The request is answered.
+    /// The request has ended.
     Over(Served),
 }
 
-/// A request that runs. Dropping it cancels what it began.
+/// A request in progress. Dropping it cancels its work.
 pub(crate) struct Running {
-    /// What the client calls it.
+    /// The request id.
     pub(crate) id: RawJson,
     pub(crate) link: Arc<ClientHandle>,
     work: BoxFuture<'static, Served>,
     served: Option<Served>,
-    /// It counts among its principal's requests until it is over, also while its answer is a stream.
+    /// Counts towards the principal's running requests until the request ends, also if the response is a stream.
     _permit: Option<Permit>,
 }
 
@@ -48,20 +49,21 @@ impl Running {
         Self { id, link, work, served, _permit: permit }
     }
 
-    /// A question, and those that come with it: a server that wants to know several things asks them at once.
+    /// Collects a server request and those that follow immediately: a server that needs several inputs requests them at
+    /// once.
     async fn gather(&mut self, first: Question) -> Vec<Question> {
         let mut all = vec![first];
         while let Ok(word) = tokio::time::timeout(TOGETHER, self.link.words.next()).await {
             match word {
                 QueuedMessage::Question(question) => all.push(*question),
-                // What is told while a client is asked is told too late to be heard.
+                // Notifications are dropped here: the response to the client consists of the server requests alone.
                 QueuedMessage::Message(_) => {}
             }
         }
         all
     }
 
-    /// Runs on until something happens. What was told before the end comes before it.
+    /// Runs until the next step. Queued messages are returned before the result.
     pub(crate) async fn step(&mut self) -> Step {
         loop {
             if let Some(served) = self.served.take() {

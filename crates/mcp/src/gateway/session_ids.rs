@@ -1,8 +1,8 @@
-//! Session ids that outlive the process: an id carries what a session is rebuilt from, and an HMAC-SHA256 over that, the
-//! profile and the principal. A client goes on with its session after a restart, and after the session was dropped because
-//! it was idle; official SDK clients do not begin anew by themselves when they get 404.
+//! Session ids that outlive the process: an id carries the data from which the session is rebuilt, and an HMAC-SHA256
+//! over that data, the profile and the principal. Clients keep their session after a restart, and after it expired in
+//! memory; the official SDK clients do not reinitialize by themselves when they receive 404.
 //!
-//! An id is no credential: each request is authenticated before its session is looked up.
+//! An id is not a credential: each request is authenticated before its session is looked up.
 
 use std::sync::Arc;
 
@@ -16,7 +16,8 @@ use super::session_record::{EndedSession, NONCE_BYTES, RESUMABLE_FOR, SessionRec
 use crate::era::LEGACY;
 use crate::request_state::length_prefixed;
 
-/// The longest capabilities that an id carries: it is sent with each request. A session with longer ones ends with the process.
+/// Maximum length of the capabilities in an id, which is sent with each request. A session with longer ones ends with the
+/// process.
 const MAX_CAPABILITIES_BYTES: usize = 512;
 /// The first byte of the payload.
 const FORMAT: u8 = 1;
@@ -24,10 +25,10 @@ const TAG_BYTES: usize = 32;
 const REVISION_BYTES: usize = 10;
 /// The payload without the capabilities: format, revision, creation time, nonce.
 const FIXED_BYTES: usize = 1 + REVISION_BYTES + 8 + NONCE_BYTES;
-/// The longest id, in characters of base64.
+/// Maximum length of an id, in base64 characters.
 const MAX_ID_LENGTH: usize = (TAG_BYTES + FIXED_BYTES + MAX_CAPABILITIES_BYTES).div_ceil(3) * 4;
 
-/// What a session is rebuilt from.
+/// The data from which a session is rebuilt.
 #[derive(Debug)]
 pub(super) struct Resumable {
     pub(super) ticket: Ticket,
@@ -47,7 +48,7 @@ impl SessionIds {
         Self { profile: profile.into(), record }
     }
 
-    /// A new id. `None` if the capabilities are too long for one, or the system has no randomness.
+    /// Issues an id. Returns `None` if the capabilities are too long or the system has no randomness.
     pub(super) fn issue(
         &self,
         principal: &Principal,
@@ -71,7 +72,8 @@ impl SessionIds {
         Some((URL_SAFE_NO_PAD.encode([tag.as_ref(), &payload].concat()), ticket))
     }
 
-    /// What an id stands for. `None` unless this profile issued it to this principal, and not too long ago.
+    /// Verifies an id and returns its data. Returns `None` if it has expired or was not issued by this profile to this
+    /// principal.
     pub(super) fn verify(&self, id: &str, principal: &Principal) -> Option<Resumable> {
         if id.len() > MAX_ID_LENGTH {
             return None;
@@ -89,29 +91,29 @@ impl SessionIds {
         is_fresh.then_some(Resumable { ticket, version, capabilities })
     }
 
-    /// What is signed. The first part keeps ids apart from whatever else the key may sign.
+    /// Returns the signed bytes. The first part separates the domain of session ids from other uses of the key.
     fn signed(&self, principal: &Principal, payload: &[u8]) -> Vec<u8> {
         let parts =
             ["mcp-session".as_bytes(), self.profile.as_bytes(), principal.as_str().as_bytes(), payload];
         length_prefixed(parts.map(Some))
     }
 
-    /// Reads what other processes recorded since the last time.
+    /// Reads the sessions that other processes have ended in the meantime.
     pub(super) fn refresh(&self) {
         self.record.refresh();
     }
 
-    /// Whether a session was ended, or has to be taken for ended.
+    /// Returns whether a session has ended or must be treated as ended.
     pub(super) fn is_ended(&self, principal: &Principal, ticket: &Ticket) -> bool {
         self.record.contains(&self.ended(principal, ticket))
     }
 
-    /// Notes that a session was ended, in this process alone.
+    /// Records the end of a session in this process.
     pub(super) fn end(&self, principal: &Principal, ticket: &Ticket) {
         self.record.add(self.ended(principal, ticket));
     }
 
-    /// Writes a session that was ended to the data folder, if there is one.
+    /// Writes the end of a session to the data folder, if there is one.
     pub(super) async fn persist_end(&self, principal: &Principal, ticket: &Ticket) {
         let (record, ended) = (Arc::clone(&self.record), self.ended(principal, ticket));
         let _ = tokio::task::spawn_blocking(move || record.write(&ended)).await;
@@ -156,7 +158,7 @@ mod tests {
         }
         // Another key.
         assert!(ids("work", &Arc::new(SessionRecord::in_memory())).verify(&id, &ann).is_none());
-        // Every other spelling, and every changed bit.
+        // Every other character at every position.
         for at in 0..id.len() {
             for byte in *b"AB-_=.a9 " {
                 let mut forged = id.clone().into_bytes();

@@ -1,5 +1,5 @@
-//! What gateways keep of resumable sessions across restarts, in the data folder: the key that signs their ids
-//! (`sessions.key`), and the sessions that clients have ended (`sessions.ended`).
+//! The persistent part of resumable sessions, in the data folder: the key that signs session ids (`sessions.key`), and
+//! the sessions that clients have ended (`sessions.ended`).
 
 use std::collections::{BTreeSet, HashMap};
 use std::fmt::{self, Write as _};
@@ -15,42 +15,43 @@ use sha2::{Digest as _, Sha256};
 
 use crate::request_state::length_prefixed;
 
-/// The id of a session can be resumed for so long after `initialize`. A session in memory lives on.
+/// How long a session id can be resumed after `initialize`. A session in memory may live longer.
 pub(super) const RESUMABLE_FOR: Duration = Duration::from_secs(30 * 24 * 3600);
 pub(super) const NONCE_BYTES: usize = 16;
 const KEY_FILE: &str = "sessions.key";
 const ENDED_FILE: &str = "sessions.ended";
 const LOCK_FILE: &str = "sessions.lock";
 const KEY_BYTES: usize = 32;
-/// Ended sessions that are remembered of one principal in one profile. Beyond that, its sessions that are older than the
-/// oldest of these cannot be resumed: no ended session ever comes back, and no principal fills the record of another.
+/// Maximum number of ended sessions that are remembered per principal and profile. Beyond that, the principal's sessions
+/// older than the oldest remembered one cannot be resumed, so that an ended session never returns and no principal fills
+/// the record of another.
 const MAX_ENDED: usize = 1_024;
-/// Lines that the file may have beyond those that are needed before it is written anew.
+/// Number of superfluous lines in the file that triggers its compaction.
 const MAX_EXTRA_LINES: usize = 4_096;
 
-/// What identifies a resumable session in the record of ended ones.
+/// Identifies a resumable session in the record of ended ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Ticket {
-    /// When `initialize` was answered, in seconds since 1970.
+    /// The time of `initialize`, in seconds since 1970.
     pub(super) created: u64,
     pub(super) nonce: [u8; NONCE_BYTES],
 }
 
-/// Seconds since 1970.
+/// Returns the seconds since 1970.
 pub(super) fn now() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs()
 }
 
-/// The key and the ended sessions, for all profiles of a hub.
+/// The key and the ended sessions, shared by all profiles of a hub.
 #[derive(Debug)]
 pub struct SessionRecord {
     folder: Option<PathBuf>,
-    /// Read or made when it is first needed. `None` if the system has no randomness: then no session can be resumed.
+    /// Loaded or generated on first use. `None` if the system has no randomness; then no session can be resumed.
     key: OnceLock<Option<Key>>,
     ended: Mutex<Ended>,
 }
 
-/// A session that was ended.
+/// An ended session.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct EndedSession {
     owner: Owner,
@@ -63,7 +64,7 @@ impl EndedSession {
     }
 }
 
-/// A principal in a profile, by a hash: names may have any length, and any characters.
+/// A principal in a profile, hashed because names may have any length and any characters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 struct Owner([u8; 8]);
 
@@ -81,7 +82,7 @@ impl Owner {
 struct OfOwner {
     /// Sessions created at this time or before count as ended.
     before: u64,
-    /// Later ones that were ended, the oldest first.
+    /// Ended sessions that were created later, the oldest first.
     sessions: BTreeSet<(u64, [u8; NONCE_BYTES])>,
 }
 
@@ -111,7 +112,7 @@ impl OfOwner {
 #[derive(Debug, Default)]
 struct Ended {
     owners: HashMap<Owner, OfOwner>,
-    /// The length and time of the file when it was last read or written here.
+    /// Length and modification time of the file when this process last read or wrote it.
     seen: Option<(u64, SystemTime)>,
     lines: usize,
 }
@@ -124,7 +125,7 @@ impl Ended {
         }
     }
 
-    /// Drops what concerns expired ids alone.
+    /// Removes entries of expired ids.
     fn drop_expired(&mut self) {
         let expired = now().saturating_sub(RESUMABLE_FOR.as_secs());
         self.owners.retain(|_, owner| {
@@ -133,7 +134,7 @@ impl Ended {
         });
     }
 
-    /// The lines that the file needs, at most.
+    /// The maximum number of lines that the file needs.
     fn needed(&self) -> usize {
         self.owners.values().map(|owner| 1 + owner.sessions.len()).sum()
     }
@@ -205,17 +206,18 @@ fn unhex<const LENGTH: usize>(text: &str) -> Option<[u8; LENGTH]> {
 }
 
 impl SessionRecord {
-    /// Keeps the key and the ended sessions in this data folder. If it cannot be written to, sessions end with the process.
+    /// Keeps the key and the ended sessions in this data folder. If the folder is not writable, sessions end with the
+    /// process.
     pub fn in_folder(folder: &Path) -> Self {
         Self { folder: Some(folder.to_owned()), ..Self::in_memory() }
     }
 
-    /// Sessions end with the process.
+    /// Creates a record without a folder: sessions end with the process.
     pub fn in_memory() -> Self {
         Self { folder: None, key: OnceLock::new(), ended: Mutex::default() }
     }
 
-    /// The key that signs ids.
+    /// Returns the key that signs session ids.
     pub(super) fn key(&self) -> Option<&Key> {
         let key = self.key.get_or_init(|| {
             let kept = self.folder.as_deref().and_then(|folder| kept_key(folder).ok());
@@ -232,7 +234,7 @@ impl SessionRecord {
         self.ended().owners.get(&ended.owner).is_some_and(|owner| owner.contains(&ended.ticket))
     }
 
-    /// Adds a session, in memory.
+    /// Adds an ended session in memory.
     pub(super) fn add(&self, ended: EndedSession) {
         self.ended().apply(&Line::Ended(ended));
     }
@@ -252,10 +254,11 @@ impl SessionRecord {
         (ended.lines, ended.seen) = (text.lines().count(), seen);
     }
 
-    /// Appends a session to the file. Not synced: after a power failure, a client may find a session that it had ended.
+    /// Appends an ended session to the file, without fsync: after a power failure a client may be able to resume a
+    /// session that it had ended.
     pub(super) fn write(&self, ended: &EndedSession) {
         let Some(folder) = &self.folder else { return };
-        // Without the file, the session stays ended in this process.
+        // If writing fails, the session is ended in this process only.
         let _ = self.append(folder, ended);
     }
 
@@ -284,7 +287,7 @@ impl SessionRecord {
     }
 }
 
-/// The key in the data folder, made if there is none, or none that can be used.
+/// Loads the key from the data folder. Generates one if there is none or it is invalid.
 fn kept_key(folder: &Path) -> io::Result<Key> {
     let path = folder.join(KEY_FILE);
     let read = || -> io::Result<Option<Key>> {
@@ -299,13 +302,13 @@ fn kept_key(folder: &Path) -> io::Result<Key> {
     };
     let mut bytes = [0; KEY_BYTES];
     getrandom::fill(&mut bytes).map_err(io::Error::other)?;
-    // A temporary file has mode 0600.
+    // Temporary files are created with mode 0600.
     let mut new = tempfile::NamedTempFile::new_in(folder)?;
     writeln!(new, "{}", hex(&bytes))?;
     new.as_file().sync_all()?;
     match if is_invalid { new.persist(&path) } else { new.persist_noclobber(&path) } {
         Ok(_) => Ok(Key::new(HMAC_SHA256, &bytes)),
-        // Another process was faster.
+        // Another process has created the key first.
         Err(error) if error.error.kind() == io::ErrorKind::AlreadyExists => {
             read()?.ok_or_else(|| io::Error::from(io::ErrorKind::InvalidData))
         }
@@ -313,7 +316,8 @@ fn kept_key(folder: &Path) -> io::Result<Key> {
     }
 }
 
-/// Opens a file of the owner's own; one that is made gets mode 0600. A symbolic link, and a file of another user, is an error.
+/// Opens a file that must belong to the current user; a new file gets mode 0600. A symbolic link or a file of another
+/// user is an error.
 fn private(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
     #[cfg(unix)]
     {
@@ -355,7 +359,7 @@ mod tests {
         {
             use std::os::unix::fs::PermissionsExt as _;
             assert_eq!(file.metadata().unwrap().permissions().mode() & 0o777, 0o600);
-            // A key of another user is not read through a link.
+            // The key is not read through a symbolic link.
             let elsewhere = tempfile::tempdir().unwrap();
             std::os::unix::fs::symlink(&file, elsewhere.path().join(KEY_FILE)).unwrap();
             assert_ne!(sign(&SessionRecord::in_folder(elsewhere.path())), first);
@@ -364,7 +368,7 @@ mod tests {
         let second = sign(&SessionRecord::in_folder(folder.path()));
         assert_ne!(second, first);
         assert_eq!(sign(&SessionRecord::in_folder(folder.path())), second);
-        // Without a folder, a key for this process.
+        // Without a folder the key lives as long as the process.
         let none = SessionRecord::in_folder(&folder.path().join("none"));
         assert_eq!(sign(&none), sign(&none));
     }
@@ -385,7 +389,7 @@ mod tests {
         third.refresh();
         assert!(third.contains(&ended("ann", first)) && third.contains(&ended("bob", first)));
         assert!(!third.contains(&ended("bob", first + 1)) && !third.contains(&ended("eve", first)));
-        // Lines that cannot be read are skipped.
+        // Invalid lines are skipped.
         let file = folder.path().join(ENDED_FILE);
         let text = std::fs::read_to_string(&file).unwrap();
         std::fs::write(
@@ -414,7 +418,7 @@ mod tests {
         for record in [&record, &again] {
             assert!((first..first + all).all(|created| record.contains(&ended("ann", created))));
             assert!(!record.contains(&ended("ann", first + all)));
-            // Another principal's sessions of the same time can still be resumed.
+            // Sessions of another principal with the same creation time can still be resumed.
             assert!(record.contains(&ended("bob", first + 1)) && !record.contains(&ended("bob", first)));
             let ended = record.ended();
             assert!(ended.owners.values().all(|owner| owner.sessions.len() <= MAX_ENDED));

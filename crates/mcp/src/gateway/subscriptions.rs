@@ -1,6 +1,6 @@
-//! Subscriptions of clients to resources, as guards: each holds its part of its principal's budget, and takes back exactly what
-//! it added when it goes. Subscribing and unsubscribing run to their ends in tasks of their own, so that a client that
-//! cancels or goes away meanwhile leaves nothing behind.
+//! Subscriptions of clients to resources, as guards: each holds its part of the principal's budget, and unsubscribes
+//! exactly once when it is dropped. Subscribing and unsubscribing run to completion in separate tasks, so that a client
+//! that cancels or disconnects meanwhile leaves nothing behind.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -14,11 +14,11 @@ use super::Gateway;
 use super::backend::{Backend, RpcError};
 use super::budget::Permit;
 
-/// What has to be taken back.
+/// A subscription that has to be undone.
 struct Added {
     uri: String,
     backend: Arc<dyn Backend>,
-    /// Given back after the server was told.
+    /// Released after the server has been notified.
     permit: Permit,
 }
 
@@ -32,7 +32,7 @@ impl Added {
     }
 }
 
-/// One resource that a client is subscribed to.
+/// A subscription of a client to one resource.
 pub(crate) struct Subscription {
     added: Option<Added>,
     tasks: TaskTracker,
@@ -46,7 +46,7 @@ impl fmt::Debug for Subscription {
 }
 
 impl Subscription {
-    /// Unsubscribes; the server was told when this ends, whether or not anybody waits for that.
+    /// Unsubscribes. The server is notified even if the returned future is dropped.
     pub(crate) async fn end(mut self) -> Result<(), RpcError> {
         let Some(added) = self.added.take() else { return Ok(()) };
         self.tasks.spawn(added.take_back()).await.unwrap_or(Ok(()))
@@ -62,7 +62,7 @@ impl Drop for Subscription {
     }
 }
 
-/// The subscriptions of one client or stream. They end one after another when this is dropped.
+/// The subscriptions of one client or stream. On drop they end one after another.
 #[derive(Debug, Default)]
 pub(crate) struct Subscriptions(Vec<Subscription>);
 
@@ -84,7 +84,7 @@ impl Drop for Subscriptions {
     }
 }
 
-/// Runs something in a task, if there is still a runtime to run it.
+/// Runs `work` in a task, if there still is a runtime.
 fn run_beside(tasks: &TaskTracker, work: impl Future<Output = ()> + Send + 'static) {
     if let Ok(runtime) = tokio::runtime::Handle::try_current() {
         tasks.spawn_on(work, &runtime);
@@ -99,8 +99,8 @@ impl Gateway {
         subscribing.await.unwrap_or_else(|_| Err(RpcError::new(-32603, "subscribing failed")))
     }
 
-    /// Subscribes to several resources, as far as that can be done. One whose client goes away meanwhile stops, and takes
-    /// back what it has.
+    /// Subscribes to several resources, skipping those that fail. If the client disconnects meanwhile, this stops and
+    /// undoes the subscriptions made so far.
     pub(super) async fn subscribe_all(&self, wanted: Vec<(String, Permit)>) -> Subscriptions {
         if wanted.is_empty() {
             return Subscriptions::default();
@@ -133,8 +133,8 @@ async fn subscribed(
     Ok(Subscription { added: Some(Added { uri, backend, permit }), tasks })
 }
 
-/// Those who subscribe to a resource or unsubscribe from it, one after another. Otherwise the message that ends the last
-/// subscription of one client could reach the server after the one that begins the first of another.
+/// Serializes subscribing to and unsubscribing from a resource. Otherwise the message that ends the last subscription of
+/// one client could reach the server after the message that begins the first subscription of another.
 struct UriLock {
     uri: String,
     lock: Option<(Arc<tokio::sync::Mutex<()>>, OwnedMutexGuard<()>)>,
@@ -160,7 +160,7 @@ impl Drop for UriLock {
     fn drop(&mut self) {
         let mut all = uri_locks();
         drop(self.lock.take());
-        // Those who wait hold it as well.
+        // Waiting tasks hold a reference as well.
         if all.get(&self.uri).is_some_and(|lock| Arc::strong_count(lock) == 1) {
             all.remove(&self.uri);
         }

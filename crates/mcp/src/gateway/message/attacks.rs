@@ -1,4 +1,4 @@
-//! Messages with duplicate keys: each is refused, or what is decided by is what every reader of the text finds.
+//! Messages with duplicate keys: each is refused, or all decisions use the values that any JSON parser finds.
 
 use proptest::prelude::*;
 use serde_json::Value;
@@ -32,7 +32,7 @@ fn refuses_duplicate_keys_and_names_them() {
     assert!(code(&call(r#"{"name":"a","arguments":{"name":"b"},"_meta":{"name":"c"}}"#)).is_ok());
 }
 
-/// More keys and deeper objects than the scanner follows are decided all the same.
+/// The limits of the scanner on keys and depth do not affect the result.
 #[test]
 fn refuses_duplicates_beyond_what_the_scanner_follows() {
     let request = |arguments: &str| {
@@ -53,7 +53,7 @@ fn refuses_duplicates_beyond_what_the_scanner_follows() {
     }
 }
 
-/// The member of that name as a reader of the first finds it, and as a reader of the last does.
+/// The first and the last member of that name, as parsers that keep the first or the last one read it.
 fn first_and_last(object: &RawObject, key: &str) -> (Option<String>, Option<String>) {
     let text = object.clone().into_raw();
     let last = serde_json::from_str::<serde_json::Map<String, Value>>(text.get()).unwrap();

@@ -1,5 +1,5 @@
-//! Schemas of arguments that the frameworks in front of the gateway can read. Some build types from them while they list tools,
-//! and fail as a whole if that fails.
+//! Input schemas that the frameworks in front of the gateway can read. Some build types from them while they list tools,
+//! and the whole list fails if one schema fails.
 
 use serde_json::{Map, Value};
 use toolhub_core::lang::Text;
@@ -8,11 +8,11 @@ use toolhub_core::schema_keywords::{edit_schemas, remove_ill_formed, subschemas}
 use super::javascript::is_javascript;
 use super::{NotPortable, types};
 
-/// How deeply schemas may be nested.
+/// Maximum nesting depth of a schema.
 const MAX_DEPTH: usize = 64;
-/// Repairs a schema of arguments; whether something changed. A keyword with a value that it cannot have and a pattern that is
-/// no regular expression are removed, and a reference that leads back to where it stands is replaced by the type that it leads to: both accept more than before, and the
-/// server checks its arguments itself.
+/// Repairs an input schema. Returns whether it has changed. Invalid keyword values and patterns that are not regular
+/// expressions are removed, and a circular reference is replaced by the type of its target. Both accept more than before;
+/// the server checks its arguments itself.
 pub(super) fn repair(root: &mut Value) -> Result<bool, NotPortable> {
     let mut changed = remove_ill_formed(root) | remove_patterns(root);
     check(root, root, 0)?;
@@ -62,13 +62,13 @@ fn check_members(root: &Value, members: &Map<String, Value>) -> Result<(), NotPo
     }
 }
 
-/// What a reference leads to inside the schema.
+/// Returns the part of the schema that a reference leads to.
 pub(super) fn target<'a>(root: &'a Value, to: &str) -> Option<&'a Value> {
     let pointer = to.strip_prefix('#').filter(|pointer| !pointer.contains('%'))?;
     root.pointer(pointer).filter(|found| found.is_object() || found.is_boolean())
 }
 
-/// Removes the patterns that JavaScript cannot read. Returns whether there was one.
+/// Removes the patterns that are not JavaScript regular expressions. Returns whether there was one.
 pub(super) fn remove_patterns(schema: &mut Value) -> bool {
     let mut changed = false;
     edit_schemas(schema, &mut |members| {
@@ -80,15 +80,15 @@ pub(super) fn remove_patterns(schema: &mut Value) -> bool {
     changed
 }
 
-/// A walk along parts and references.
+/// The state of a depth-first search along subschemas and references.
 struct Search<'f> {
-    /// Pointers of the parts that are being walked through, the innermost last.
+    /// JSON pointers of the schemas being visited, the innermost last.
     path: Vec<String>,
-    /// References whose targets are being walked through.
+    /// References whose targets are being visited.
     open: Vec<String>,
-    /// References whose targets were walked through.
+    /// References whose targets have been visited.
     closed: Vec<String>,
-    /// Where a reference leads back, and the type that it leads to.
+    /// The locations of circular references, and the types of their targets.
     found: &'f mut Vec<(String, Option<String>)>,
 }
 
@@ -96,7 +96,7 @@ fn find_circles(root: &Value, schema: &Value, search: &mut Search<'_>) {
     let here = search.path.last().cloned().unwrap_or_default();
     if let Some(to) = schema.get("$ref").and_then(Value::as_str) {
         let pointer = to.trim_start_matches('#').to_owned();
-        // It leads to a part that this one is in, or to one that led here.
+        // The reference leads to an enclosing schema, or to one from which this one was reached.
         let around = here == pointer || here.starts_with(&format!("{pointer}/"));
         if around || search.open.contains(&pointer) {
             let kind = target(root, to).and_then(|part| part.get("type")).and_then(Value::as_str);

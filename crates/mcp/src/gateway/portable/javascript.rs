@@ -1,15 +1,15 @@
-//! Regular expressions of JavaScript, in which clients compile the patterns of a schema.
+//! JavaScript regular expressions, as which clients compile the patterns of a schema.
 
 use std::iter::Peekable;
 use std::str::Chars;
 
-/// Characters that an escape may stand before, beside the classes.
+/// Characters that may be escaped, in addition to the character classes.
 const SYNTAX: &str = "^$\\.*+?()[]{}|/";
 
-/// Whether a pattern is surely a regular expression of JavaScript with the flag `u`: balanced, with escapes and groups that
-/// it has, and with something before every quantifier. Rarer forms count as unknown.
+/// Returns whether a pattern is certainly a JavaScript regular expression with the flag `u`: balanced, with valid escapes
+/// and groups, and with an operand before every quantifier. Returns false for rarer valid forms.
 pub(super) fn is_javascript(pattern: &str) -> bool {
-    // Whether each open group is a lookahead, which cannot be repeated.
+    // For each open group, whether it is a lookahead, which cannot be quantified.
     let mut groups = Vec::new();
     let mut repeatable = false;
     let mut rest = pattern.chars().peekable();
@@ -51,7 +51,7 @@ pub(super) fn is_javascript(pattern: &str) -> bool {
     groups.is_empty()
 }
 
-/// Reads the bounds of a quantifier, after its `{`.
+/// Parses the bounds of a quantifier, after its `{`.
 fn is_count(rest: &mut Peekable<Chars<'_>>) -> bool {
     let mut bounds = String::new();
     loop {
@@ -69,14 +69,14 @@ fn is_count(rest: &mut Peekable<Chars<'_>>) -> bool {
     }
 }
 
-/// One part of a class of characters.
+/// A part of a character class.
 enum Atom {
     One(char),
-    /// `\d` and its kin, which cannot be the end of a range.
+    /// A class escape such as `\d`, which cannot be the end of a range.
     Several,
 }
 
-/// Reads a class of characters, after its `[`.
+/// Parses a character class, after its `[`.
 fn is_class(rest: &mut Peekable<Chars<'_>>) -> bool {
     rest.next_if_eq(&'^');
     let mut before: Option<Atom> = None;

@@ -1,6 +1,6 @@
-//! Tool definitions that every client accepts. Clients validate a whole `tools/list` at once (the TypeScript SDK with zod,
-//! the Python SDK with pydantic, others by decoding into types), so one bad definition would empty the list. What certainly
-//! means the same is repaired; a tool that cannot be repaired is left out.
+//! Tool definitions that every client accepts. Clients validate a whole `tools/list` at once (the TypeScript SDK with
+//! zod, the Python SDK with pydantic, others by decoding into types), so that one invalid definition would empty the
+//! list. Definitions are repaired if the meaning certainly stays the same; a tool that cannot be repaired is left out.
 
 mod input;
 mod javascript;
@@ -14,11 +14,11 @@ use toolhub_core::{RawJson, RawObject};
 
 pub use offer::portable_offer;
 
-/// The longest description that is offered, in bytes.
+/// Maximum length of a description in bytes.
 const MAX_DESCRIPTION_BYTES: usize = 32 << 10;
 /// Hints that are booleans (2025-11-25, schema: ToolAnnotations).
 const HINTS: [&str; 4] = ["readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint"];
-/// Backgrounds that an icon may be for (2025-11-25, schema: Icon).
+/// The themes of icons (2025-11-25, schema: Icon).
 const THEMES: [&str; 2] = ["light", "dark"];
 /// Values of `execution.taskSupport`.
 const TASK_SUPPORT: [&str; 3] = ["forbidden", "optional", "required"];
@@ -27,7 +27,7 @@ const TASK_SUPPORT: [&str; 3] = ["forbidden", "optional", "required"];
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NotPortable(pub Text);
 
-/// The definition as every client accepts it: the same text where nothing is wrong with it.
+/// Returns the definition in a form that every client accepts. It is unchanged if it is valid.
 pub fn portable(definition: &RawJson) -> Result<RawJson, NotPortable> {
     let readable = text::readable(definition)?;
     let definition = readable.as_ref().unwrap_or(definition);
@@ -57,7 +57,7 @@ pub fn portable(definition: &RawJson) -> Result<RawJson, NotPortable> {
     if changed {
         members.set("inputSchema", input);
     }
-    // Results are checked by it, calls are not: without it every result is accepted.
+    // Clients use it to check results, not calls: without it every result is accepted.
     if let Some(schema) = members.get("outputSchema") {
         match output::repair(schema) {
             Some(repaired) if repaired.get() == schema.get() => {}
@@ -88,7 +88,7 @@ pub fn portable(definition: &RawJson) -> Result<RawJson, NotPortable> {
     Ok(if changed { members.into_raw() } else { definition.clone() })
 }
 
-/// Makes it a schema of an object, as arguments and structured results are. Whether something changed.
+/// Makes the schema describe an object, as arguments and structured results require. Returns whether it has changed.
 fn repair_schema(schema: &mut RawObject, which: &str) -> Result<bool, NotPortable> {
     let mut changed = false;
     let kind =
@@ -99,7 +99,7 @@ fn repair_schema(schema: &mut RawObject, which: &str) -> Result<bool, NotPortabl
             *schema = with_type(schema);
             changed = true;
         }
-        // Arguments are never anything but an object.
+        // Arguments are always an object.
         Some((_, Some(kinds))) if kinds.iter().any(|kind| kind == "object") => {
             schema.set("type", "object");
             changed = true;
@@ -117,7 +117,7 @@ fn repair_schema(schema: &mut RawObject, which: &str) -> Result<bool, NotPortabl
         let names: Vec<String> =
             properties.iter().filter(|(_, one)| !one.is_object()).map(|(name, _)| name.to_owned()).collect();
         for name in &names {
-            // `true` accepts everything and `false` nothing; some clients know schemas that are objects alone.
+            // `true` accepts everything and `false` nothing; some clients support only schemas that are objects.
             let plain = match properties.get(name).map(RawJson::get) {
                 Some("true") => RawObject::default(),
                 Some("false") => RawObject::default().with("not", RawObject::default()),
@@ -146,13 +146,13 @@ fn repair_schema(schema: &mut RawObject, which: &str) -> Result<bool, NotPortabl
     Ok(changed)
 }
 
-/// The schema with its type in front, where people look for it.
+/// Returns the schema with `type` as its first member, for readability.
 fn with_type(schema: &RawObject) -> RawObject {
     let first = RawObject::default().with("type", "object");
     schema.iter().fold(first, |all, (name, value)| all.with(name.to_owned(), value.clone()))
 }
 
-/// Removes what annotations cannot hold: they are hints, and a hint that cannot be read is none.
+/// Removes invalid annotations. They are only hints.
 fn repair_annotations(members: &mut RawObject) -> bool {
     let Some(annotations) = members.get("annotations") else { return false };
     let Some(mut notes) = annotations.object() else {
@@ -201,7 +201,7 @@ fn is_execution(execution: &RawJson) -> bool {
     })
 }
 
-/// The beginning of a text that is too long.
+/// Returns the beginning of a text that is too long.
 fn cut(text: &str) -> Option<String> {
     if text.len() <= MAX_DESCRIPTION_BYTES {
         return None;

@@ -1,4 +1,5 @@
-//! Prompts, resources and templates that every client accepts: like tools, one bad item would empty the list.
+//! Prompts, resources and resource templates that every client accepts: as with tools, one invalid item would empty the
+//! list.
 
 use toolhub_core::{RawJson, RawObject};
 use url::Url;
@@ -6,11 +7,11 @@ use url::Url;
 use super::{are_icons, remove_unless, text};
 use crate::listing::Offer;
 
-/// The roles that an annotation may name (2025-11-25, schema: Role).
+/// The values of `audience` (2025-11-25, schema: Role).
 const ROLES: [&str; 2] = ["user", "assistant"];
 
-/// The item as every client accepts it, or `None` if a part that it must have is missing or of a wrong type. What it need not
-/// have is removed where it is of a wrong type.
+/// Returns the item in a form that every client accepts, or `None` if a required member is missing or has the wrong type.
+/// Optional members of the wrong type are removed.
 pub fn portable_offer(offer: Offer, item: &RawJson) -> Option<RawJson> {
     let readable = text::readable(item).ok()?;
     let item = readable.as_ref().unwrap_or(item);
@@ -60,7 +61,7 @@ fn are_annotations(annotations: &RawJson) -> bool {
     })
 }
 
-/// Repairs the arguments of a prompt; `None` if they cannot be read, since a client could not fill them in.
+/// Repairs the arguments of a prompt. Returns `None` if they are invalid, since a client could not fill them in.
 fn repair_arguments(members: &mut RawObject) -> Option<bool> {
     let Some(given) = members.get("arguments") else { return Some(false) };
     if given.get() == "null" {

@@ -1,5 +1,5 @@
-//! Schemas of results that clients can compile. The TypeScript SDK compiles them while it lists tools, and fails as a whole
-//! where that fails.
+//! Output schemas that clients can compile. The TypeScript SDK compiles them while it lists tools, and the whole list
+//! fails if one does not compile.
 
 use serde_json::Value;
 use toolhub_core::RawJson;
@@ -9,12 +9,12 @@ use super::input::{remove_patterns, target};
 use super::javascript::is_javascript;
 use super::repair_schema;
 
-/// The largest schema of results that is offered, in bytes.
+/// Maximum size of an output schema in bytes.
 const MAX_BYTES: usize = 64 << 10;
-/// The most references that lead to one another without a step into the value.
+/// Maximum length of a chain of references in the same place.
 const MAX_IN_PLACE: usize = 64;
 
-/// A schema of results as clients can compile it, or `None` if there is none that surely can be.
+/// Returns the schema in a form that clients can compile, or `None` if there is no form that certainly compiles.
 pub(super) fn repair(schema: &RawJson) -> Option<RawJson> {
     if schema.get().len() > MAX_BYTES {
         return None;
@@ -33,15 +33,15 @@ pub(super) fn repair(schema: &RawJson) -> Option<RawJson> {
     }
 }
 
-/// Removes the keyword `id` of draft 4, which newer compilers refuse.
+/// Removes the keyword `id` of draft 4, which newer compilers reject.
 fn remove_ids(schema: &mut Value) -> bool {
     let mut changed = false;
     edit_schemas(schema, &mut |members| changed |= members.shift_remove("id").is_some());
     changed
 }
 
-/// Whether a schema can be compiled by itself: its references lead to parts of it and not in circles, it takes no name that
-/// another schema may have, and its patterns are regular expressions of JavaScript.
+/// Returns whether a schema compiles on its own: its references lead to parts of it and not in circles, it declares no
+/// name that may conflict with another schema, and its patterns are JavaScript regular expressions.
 fn compiles(root: &Value) -> bool {
     let mut waiting = vec![root];
     while let Some(schema) = waiting.pop() {
@@ -60,7 +60,7 @@ fn compiles(root: &Value) -> bool {
     true
 }
 
-/// Whether the references of a schema end without a step into the value.
+/// Returns whether the chain of references from a schema ends.
 fn ends(root: &Value, schema: &Value, depth: usize) -> bool {
     if depth > MAX_IN_PLACE {
         return false;

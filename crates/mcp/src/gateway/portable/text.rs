@@ -1,11 +1,11 @@
-//! The text of a definition as every client reads it: JSON permits escapes of half a character and numbers of any size,
-//! on which readers fail.
+//! The text of a definition: JSON permits escapes of lone surrogates and numbers of any size, on which some parsers fail.
 
 use toolhub_core::RawJson;
 
 use super::{NotPortable, refused};
 
-/// The definition without lone surrogates, where it has any. A number that no client can hold is refused.
+/// Returns the definition without lone surrogates, or `None` if it has none. Refuses numbers that exceed the range of
+/// `f64`.
 pub(super) fn readable(definition: &RawJson) -> Result<Option<RawJson>, NotPortable> {
     let text = definition.get();
     let found = Found::in_text(text);
@@ -32,7 +32,7 @@ const ESCAPE: usize = 6;
 
 #[derive(Default)]
 struct Found {
-    /// Where escapes of half a character are.
+    /// The positions of escapes of lone surrogates.
     lone: Vec<usize>,
     has_huge_number: bool,
 }
@@ -70,7 +70,7 @@ impl Found {
     }
 }
 
-/// The code unit of an escape at that place.
+/// Returns the code unit of an escape at that position.
 fn code_unit(bytes: &[u8], at: usize) -> Option<u32> {
     let digits = bytes.get(at..at + ESCAPE)?.strip_prefix(b"\\u")?;
     u32::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()

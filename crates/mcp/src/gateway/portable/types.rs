@@ -1,16 +1,16 @@
-//! Types of arguments, stated where clients look for them. Frameworks that build a type for each argument read one `type`, an
-//! `enum`, a reference or a union, and fail as a whole at a list of types, at an argument that accepts everything and at a format
-//! that they do not know. The same schema can be written so that they read it: `"type": ["string", "null"]` is the union of both
-//! types, and what has no type is the union of all.
+//! The types of arguments, in a form that all frameworks read. Frameworks that build a type for each argument support one
+//! `type`, an `enum`, a reference or a union; they fail on the whole list for a list of types, an argument without a
+//! type, or an unknown format. An equivalent schema avoids that: `"type": ["string", "null"]` becomes the union of both
+//! types, and an argument without a type becomes the union of all types.
 
 use serde_json::{Map, Value, json};
 use toolhub_core::schema_keywords::edit_schemas;
 
 /// All types; a `number` may be an integer.
 const ALL: [&str; 6] = ["string", "number", "boolean", "object", "array", "null"];
-/// Keywords by which a reader finds the type without `type`.
+/// Keywords that determine the type without `type`.
 const STATING: [&str; 5] = ["$ref", "anyOf", "oneOf", "allOf", "enum"];
-/// Formats that are widely known; another one describes the value and restricts nothing.
+/// Formats that are widely supported. Any other format only describes the value.
 const FORMATS: [&str; 17] = [
     "date-time",
     "date",
@@ -31,8 +31,8 @@ const FORMATS: [&str; 17] = [
     "password",
 ];
 
-/// States the types of the properties and items at every depth of a schema of arguments. The schema accepts the same values as
-/// before. Returns whether something changed.
+/// States the types of properties and items at every depth of an input schema. The schema accepts the same values as
+/// before. Returns whether it has changed.
 pub(super) fn state(root: &mut Value) -> bool {
     let mut changed = false;
     edit_schemas(root, &mut |members| {
@@ -67,7 +67,7 @@ fn state_type(part: &mut Map<String, Value>) -> bool {
             [only] => {
                 part.insert("type".to_owned(), only["type"].clone());
             }
-            // Two unions in one schema cannot be written without a further level.
+            // Two unions in one schema would need a further level.
             _ if part.contains_key("anyOf") => return changed,
             _ => {
                 part.remove("type");
@@ -86,7 +86,7 @@ fn state_type(part: &mut Map<String, Value>) -> bool {
     true
 }
 
-/// A member of a union as members that have one type each. A type of the union itself holds for its members.
+/// Splits a member of a union into members with one type each. The type of the union itself applies to its members.
 fn alternatives(member: &Value, own: Option<&str>) -> Vec<Value> {
     let Value::Object(stated) = member else { return vec![member.clone()] };
     let kinds = match (stated.get("type"), own) {
@@ -111,7 +111,7 @@ fn names(kinds: &[Value]) -> Vec<&str> {
     kinds.iter().filter_map(Value::as_str).collect()
 }
 
-/// The types without those that another one contains: exactly one of them fits a value.
+/// Returns the types without those that another one includes, so that exactly one of them matches a value.
 fn apart<'a>(kinds: &[&'a str]) -> Vec<&'a str> {
     kinds.iter().copied().filter(|kind| *kind != "integer" || !kinds.contains(&"number")).collect()
 }

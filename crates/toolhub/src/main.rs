@@ -1,20 +1,20 @@
-//! The command line: everything it does is in `cli`.
+//! The `toolhub` program. The commands are in `cli`.
 
 mod cli;
 
 use std::process::ExitCode;
 use std::time::Duration;
 
-/// What was let go last is given out first, and is still in the processor's cache; and what goes from one thread to another
-/// is no burden to it.
+/// jemalloc reuses the most recently freed memory first, which is still in the CPU cache, and handles memory that is freed by
+/// another thread well.
 #[cfg(all(unix, feature = "jemalloc"))]
 #[global_allocator]
 static MEMORY: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
-/// How long threads that cannot be interrupted may take to end.
+/// Timeout for blocking threads at exit.
 const LAST_WAIT: Duration = Duration::from_secs(1);
 
-/// Threads: one that waits must not hold up the rest, and more than these would find little to do.
+/// Number of worker threads: at least 2, so that a blocked worker does not stop the others; more than 8 bring little benefit.
 const LEAST: usize = 2;
 const MOST: usize = 8;
 
@@ -31,7 +31,7 @@ fn main() -> ExitCode {
     match runtime {
         Ok(runtime) => {
             let exit = runtime.block_on(cli::run(std::env::args_os().collect()));
-            // What still runs is dropped, which ends children; a thread that waits for the keyboard is not waited for.
+            // Dropping the remaining tasks ends child processes; a thread that blocks on stdin is not awaited.
             runtime.shutdown_timeout(LAST_WAIT);
             toolhub_sandbox::dismiss_guard();
             exit

@@ -49,8 +49,8 @@ fn has_folder(place: &Place, around: &Surroundings) -> bool {
     folder.is_some_and(|folder| Some(&folder) != around.home.as_ref() && folder.is_dir())
 }
 
-/// The path of a file with links resolved. Refuses a link to outside of the home folder, what is no regular file, and a file of
-/// another user: replacing it would change its owner.
+/// The canonical path of a file. Refuses links to outside of the home folder, files that are not regular, and files of another
+/// user, whose owner would change when they are replaced.
 pub(super) fn checked(file: &Path, home: Option<&Path>) -> Result<PathBuf, ConfigError> {
     let wrong = |en: String, zh: String| ConfigError::whole(file, Text::new(en, zh));
     let failed = |error: std::io::Error| ConfigError::io(file, &error);
@@ -92,7 +92,7 @@ pub(super) fn checked(file: &Path, home: Option<&Path>) -> Result<PathBuf, Confi
     Ok(real)
 }
 
-/// The text of a file; `None` if there is no such file.
+/// The text of a file; `None` if it does not exist.
 pub(super) fn text_of(file: &Path) -> Result<Option<String>, ConfigError> {
     match std::fs::read_to_string(file) {
         Ok(text) => Ok(Some(text)),

@@ -1,7 +1,7 @@
-//! What `toolhub init` would do with each client's file, worked out from texts alone: nothing is read or written here.
+//! Computes what `toolhub init` does with each client's file, from texts only: no file is read or written here.
 //!
-//! A server leaves its client's file only if the same server is in the user's own `mcp.json` afterwards and the hub is in the
-//! client's file; in every other case it stays there.
+//! A server is removed from its client's file only if the user's own `mcp.json` contains the same server afterwards and the
+//! client's file contains the hub; otherwise it is kept.
 
 use toolhub::settings::Places;
 use toolhub_core::lang::Text;
@@ -18,14 +18,14 @@ use super::transfer::summary;
 /// The name of the hub in a client's file.
 pub(super) const HUB: &str = "toolhub";
 
-/// What happens to a server of a client.
+/// The planned change of a client's server.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Placement {
-    /// It goes to `mcp.json` and leaves the client's file.
+    /// Added to `mcp.json` and removed from the client's file.
     Moved,
-    /// It goes to `mcp.json` and stays in the client's file too.
+    /// Added to `mcp.json` and kept in the client's file.
     Copied(Text),
-    /// It stays in the client's file alone.
+    /// Kept in the client's file only.
     Stays(Text),
 }
 
@@ -51,7 +51,7 @@ impl Placement {
 pub(super) struct ServerPlan {
     pub(super) id: String,
     pub(super) placement: Placement,
-    /// Whether `mcp.json` gets it, and did not have it.
+    /// Whether it is added to `mcp.json`.
     pub(super) is_new: bool,
     pub(super) summary: String,
     pub(super) left_out: Vec<String>,
@@ -69,7 +69,7 @@ pub(super) enum Connection {
     No(Text),
 }
 
-/// What happens to one client.
+/// The planned changes of one client.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct ClientPlan {
     pub(super) client: Client,
@@ -79,16 +79,16 @@ pub(super) struct ClientPlan {
     pub(super) text: String,
 }
 
-/// What stays the same for all clients.
+/// The state of planning, shared by all clients.
 pub(super) struct Planner<'a> {
     pub(super) places: &'a Places,
     pub(super) around: &'a Surroundings,
-    /// The hub as an entry.
+    /// The entry of the hub.
     pub(super) hub: &'a ClientServer,
     pub(super) import: bool,
     pub(super) connect: bool,
     pub(super) lang: Lang,
-    /// The texts of `mcp.json` and `toolhub.toml` as they will be.
+    /// The new texts of `mcp.json` and `toolhub.toml`.
     pub(super) servers: String,
     pub(super) settings: String,
 }
@@ -116,7 +116,7 @@ impl Planner<'_> {
                 Ok(server) => server.id.clone(),
                 Err(unusable) => unusable.id.clone(),
             };
-            // What stands elsewhere in the file, as for one project, is not the user's own.
+            // Entries in other parts of the file, such as for one project, are not planned.
             if present.contains_key(&id) && servers.iter().all(|known: &ServerPlan| known.id != id) {
                 servers.push(self.server(found, id, &connection)?);
             }
@@ -141,7 +141,7 @@ impl Planner<'_> {
         Ok(ClientPlan { client: place.client, connection, servers, text })
     }
 
-    /// How the hub gets into a client's file, and the text with it.
+    /// How the hub is added to a client's file, and the resulting text.
     fn connection(
         &self,
         place: &Place,
@@ -244,7 +244,7 @@ impl Planner<'_> {
         Ok(ServerPlan { id, placement, is_new, summary, left_out, notes: server.notes })
     }
 
-    /// Adds a server to the texts: which settings had no place, or why it cannot be added.
+    /// Adds a server to the texts. Returns the settings that were left out, or why it cannot be added.
     fn add(&mut self, server: &ClientServer) -> Result<Result<Vec<String>, Text>, ConfigError> {
         let target =
             Target { file: &self.places.servers, text: &self.servers, format: OWN_FORMAT, replace: false };
@@ -262,7 +262,7 @@ impl Planner<'_> {
     }
 }
 
-/// Whether the client uses the hub: other parts of its file, such as a list of allowed servers, may rule it out.
+/// Whether the client would use the hub: other parts of its file, such as a list of allowed servers, may exclude it.
 fn is_used(found: &[Found]) -> bool {
     found.iter().flatten().any(|server| server.id == HUB && server.enabled)
 }
@@ -274,7 +274,7 @@ fn left_out() -> Text {
     )
 }
 
-/// Whether two plans do the same to every server of a client.
+/// Whether two plans make the same changes to every server of a client.
 pub(super) fn same_decisions(one: &ClientPlan, other: &ClientPlan) -> bool {
     one.connection == other.connection && one.servers == other.servers
 }

@@ -1,4 +1,5 @@
-//! What `toolhub init` changed, with the text of each file before and after: kept in the data folder for `toolhub init --undo`.
+//! The record of changes by `toolhub init`, with the text of each file before and after, stored in the data folder for `toolhub
+//! init --undo`.
 
 use std::path::{Path, PathBuf};
 
@@ -7,13 +8,13 @@ use toolhub_core::lang::Text;
 use toolhub_mcp::config::{ConfigError, write_whole};
 use toolhub_store::private;
 
-/// The name of the file in the data folder. It holds the earlier texts of other programs' files, secrets included, so only its owner
-/// may read it.
+/// The file name in the data folder. The file contains earlier texts of other programs' files, including secrets, so only its
+/// owner may read it.
 const FILE: &str = "init.json";
 /// The version of the format.
 const VERSION: u32 = 1;
 
-/// All runs that are not undone, the oldest first.
+/// All runs that are not undone, oldest first.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(super) struct Record {
     version: u32,
@@ -28,7 +29,7 @@ pub(super) struct Run {
     pub(super) files: Vec<FileChange>,
 }
 
-/// What a changed file is.
+/// The role of a changed file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Role {
@@ -47,13 +48,13 @@ pub(super) struct FileChange {
     /// The name of the client, for a client's file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) client: Option<String>,
-    /// The file as it is named.
+    /// The path before resolving links.
     pub(super) file: PathBuf,
-    /// The file with links resolved.
+    /// The canonical path.
     pub(super) real: PathBuf,
-    /// Its text before; `None` if there was no file.
+    /// The previous text; `None` if the file did not exist.
     pub(super) before: Option<String>,
-    /// Its text after.
+    /// The new text.
     pub(super) after: String,
 }
 
@@ -62,7 +63,7 @@ impl Record {
         home.join(FILE)
     }
 
-    /// Reads the record; empty if there is none.
+    /// Reads the record; empty if it does not exist.
     pub(super) fn read(home: &Path) -> Result<Self, ConfigError> {
         let file = Self::path(home);
         let text = match std::fs::read_to_string(&file) {
@@ -88,7 +89,7 @@ impl Record {
         }
     }
 
-    /// Writes the record whole; removes it if there is nothing left to undo.
+    /// Writes the record atomically; removes it if there is nothing left to undo.
     pub(super) fn write(&self, home: &Path) -> Result<(), ConfigError> {
         let file = Self::path(home);
         let failed = |error: std::io::Error| ConfigError::io(&file, &error);

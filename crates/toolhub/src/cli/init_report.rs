@@ -1,4 +1,5 @@
-//! What `toolhub init` shows: the clients, what happens to their servers, and what to do next. Never a value that may be a secret.
+//! The output of `toolhub init`: the clients, the changes to their servers, and the next steps. Contains no value that may be a
+//! secret.
 
 use std::path::Path;
 
@@ -18,16 +19,16 @@ use super::init_undo::{Row, UndoStatus};
 use super::screen::{BAD, BOLD, DIM, GOOD, NAME, ODD};
 use super::table::{Cell, Overflow, lines, row_lines};
 
-/// What is planned for all clients, or why one is left as it is.
+/// The plans of all clients, or why a client is skipped.
 pub(super) struct Plan {
     pub(super) clients: Vec<(InstalledClient, Result<ClientPlan, String>)>,
-    /// The texts of `mcp.json` and `toolhub.toml`.
+    /// The new texts of `mcp.json` and `toolhub.toml`.
     pub(super) servers: String,
     pub(super) settings: String,
 }
 
 impl Plan {
-    /// Whether a file would change.
+    /// Whether any file would change.
     pub(super) fn changes_something(&self) -> bool {
         self.clients.iter().filter_map(|(_, plan)| plan.as_ref().ok()).any(|plan| {
             plan.connection == Connection::Added
@@ -85,7 +86,7 @@ impl Plan {
     }
 }
 
-/// The clients to choose from.
+/// Prints the clients to choose from.
 pub(super) fn list(app: &App, found: &[InstalledClient]) {
     app.screen.note(app.lang().pick("MCP clients on this machine:", "此计算机上的 MCP 客户端："));
     let row = |(at, found): (usize, &InstalledClient)| {
@@ -99,7 +100,7 @@ pub(super) fn list(app: &App, found: &[InstalledClient]) {
     lines(&rows, "  ", None).iter().for_each(|line| app.screen.note(line));
 }
 
-/// No client is here: what can be done without one.
+/// Prints the next steps if no client is installed.
 pub(super) fn no_clients(app: &App, around: &Surroundings) -> Exit {
     let lang = app.lang();
     let next = [
@@ -151,7 +152,7 @@ pub(super) fn dry_run(app: &App, places: &Places, planned: &Plan) -> Exit {
     planned.exit()
 }
 
-/// What happens, client by client.
+/// Prints the changes, client by client.
 pub(super) fn show(app: &App, planned: &Plan, future: bool) {
     let lang = app.lang();
     for (found, plan) in &planned.clients {
@@ -205,7 +206,7 @@ fn server_row(server: &ServerPlan, lang: Lang, future: bool) -> Vec<Cell> {
     vec![Cell::new(mark, style), Cell::new(server.id.as_str(), NAME), word.into(), about.into()]
 }
 
-/// What was done, the call that was tried, and what to do next.
+/// Prints the changes, the result of the trial call, and the next steps.
 pub(super) fn done(app: &App, places: &Places, planned: &Plan, (shows, trial): (bool, &Trial)) -> Exit {
     let lang = app.lang();
     let (imported, connected) = (planned.imported(), planned.connected());
@@ -282,7 +283,7 @@ fn show_next(app: &App, steps: impl Iterator<Item = String>) {
     steps.for_each(|step| app.screen.line(&format!("  - {step}")));
 }
 
-/// What became of each file.
+/// Prints the result for each file.
 pub(super) fn show_undo(app: &App, rows: &[Row], (dry_run, record): (bool, &Path)) {
     let lang = app.lang();
     if rows.is_empty() {

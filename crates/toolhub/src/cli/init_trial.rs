@@ -1,5 +1,5 @@
-//! One real call through the hub, which is started by the entry of a client, with `--no-servers` added: the call needs no MCP server,
-//! and none is started that the user has not seen run yet.
+//! Makes one real call through the hub, which is started with the entry of a client plus `--no-servers`: the call needs no MCP
+//! server, and no server is started that the user has not run before.
 
 use std::process::Stdio;
 use std::time::{Duration, Instant};
@@ -15,20 +15,20 @@ use toolhub_mcp::config::clients::ClientServer;
 
 use super::app::App;
 
-/// How long the hub may take to start and answer.
+/// Timeout for starting the hub and receiving the result.
 const TRIAL_TIMEOUT: Duration = Duration::from_secs(30);
-/// How long the hub may take to end.
+/// Timeout for stopping the hub.
 const END_TIMEOUT: Duration = Duration::from_secs(5);
-/// The most of the hub's own messages that is shown.
+/// The maximum size of the hub's messages that are shown.
 const MAX_STDERR_BYTES: u64 = 4096;
-/// The call, and the text that its result has.
+/// The argument of the call, and its expected result.
 const EXPRESSION: &str = "6*7";
 const EXPECTED: &str = "42";
 
-/// What came of the call.
+/// The result of the trial call.
 pub(super) struct Trial {
     pub(super) duration: Duration,
-    /// The result, or what went wrong.
+    /// The result, or an error.
     pub(super) result: Result<String, String>,
 }
 
@@ -52,7 +52,7 @@ impl Trial {
     }
 }
 
-/// Starts the hub by the entry, and calls a native tool.
+/// Starts the hub with the entry, and calls a native tool.
 pub(super) async fn run(app: &App, hub: &ClientServer, places: &Places) -> anyhow::Result<Trial> {
     let lang = app.lang();
     app.screen.status(lang.pick("trying one call …", "正在试调用 …"));
@@ -97,7 +97,7 @@ async fn call(hub: &ClientServer, places: &Places) -> anyhow::Result<String> {
     }
 }
 
-/// What the hub wrote to standard error, as far as it is there.
+/// The beginning of the hub's standard error, as far as available.
 async fn last_messages(child: &mut Child) -> String {
     let _ = child.start_kill();
     let mut bytes = Vec::new();
@@ -131,7 +131,7 @@ async fn send(stdin: &mut ChildStdin, message: &Value) -> std::io::Result<()> {
     stdin.flush().await
 }
 
-/// The result of a request; what else the hub sends is passed over.
+/// Reads the result of a request and skips other messages.
 async fn answer(stdout: &mut BufReader<ChildStdout>, id: u64) -> anyhow::Result<Value> {
     loop {
         let mut line = String::new();

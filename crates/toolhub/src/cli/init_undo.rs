@@ -1,5 +1,5 @@
-//! `toolhub init --undo`: restores the files of the record. A file that is unchanged since gets its earlier bytes; in one that was
-//! edited since, only the entries that are still as `init` wrote them are taken out, and those that it took are put back.
+//! `toolhub init --undo`: restores the recorded files. A file that is unchanged since gets its previous bytes; in an edited file,
+//! entries that `init` added are removed if they are unchanged, and entries that it removed are restored.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -19,18 +19,18 @@ use super::init_plan::NEW_SETTINGS;
 use super::init_record::{FileChange, Record, Role};
 use super::init_report::show_undo;
 
-/// What became of a file.
+/// The result for a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum UndoStatus {
-    /// It has its earlier bytes.
+    /// Its previous bytes were restored.
     Restored,
-    /// It was made by `init`, and is gone.
+    /// `init` created it, and it was deleted.
     Deleted,
     /// It was edited since: only entries were changed.
     Edited,
-    /// It is as it was before `init`.
+    /// It already has its previous contents.
     Unchanged,
-    /// It was deleted since, and is not made again.
+    /// It was deleted since, and is not created again.
     Missing,
     /// It could not be undone.
     Failed,
@@ -49,7 +49,7 @@ impl UndoStatus {
     }
 }
 
-/// What became of a file, with its entries where it was edited since.
+/// The result for a file, with its changed entries if it was edited since.
 pub(super) struct Row {
     pub(super) change: FileChange,
     pub(super) status: UndoStatus,
@@ -84,13 +84,13 @@ pub(super) fn run(app: &App, places: &Places, dry_run: bool) -> anyhow::Result<E
     let mut rows = Vec::new();
     let mut keep = BTreeSet::new();
     let mut left = Vec::new();
-    // The newest run first, so that each file is found as that run left it.
+    // Newest run first, so that each file is in the state that the run left.
     while let Some(mut run) = record.runs.pop() {
         let mut unfinished = Vec::new();
         run.files.sort_by_key(|change| change.role != Role::Client);
         for change in &run.files {
             let row = undo.file(change, &mut keep);
-            // Servers that a client did not get back stay in the user's own files until it does.
+            // Servers that could not be restored to a client stay in the user's own files until they are.
             let waits = change.role != Role::Client && !unfinished.is_empty();
             if row.status == UndoStatus::Failed || waits {
                 unfinished.push(change.clone());
@@ -127,7 +127,7 @@ struct Undo<'a> {
 }
 
 impl Undo<'_> {
-    /// Undoes the change of one file. `keep` gets the servers that a client did not get back.
+    /// Reverts the change of one file. Adds servers that could not be restored to a client to `keep`.
     fn file(&self, change: &FileChange, keep: &mut BTreeSet<String>) -> Row {
         let row = self.try_file(change, keep).unwrap_or_else(|error| {
             let mut row = Row::new(change, UndoStatus::Failed);
@@ -219,7 +219,7 @@ fn format_of(role: Role, change: &FileChange) -> Result<Format, ConfigError> {
     }
 }
 
-/// The servers that `init` took out of a client's file.
+/// The servers that `init` removed from a client's file.
 fn taken(change: &FileChange) -> Vec<String> {
     let Ok(format) = format_of(change.role, change) else { return Vec::new() };
     let read = |text: &str| clients::entries(format, &change.file, text).unwrap_or_default();
@@ -228,7 +228,7 @@ fn taken(change: &FileChange) -> Vec<String> {
     before.into_iter().map(|(id, _)| id).filter(|id| !after.contains_key(id)).collect()
 }
 
-/// Whether a file that `init` made has nothing left that a user could miss.
+/// Whether a file that `init` created contains nothing of the user.
 fn is_blank(role: Role, file: &Path, text: &str) -> bool {
     match role {
         Role::Settings => text.trim().is_empty() || text == NEW_SETTINGS,
@@ -240,7 +240,7 @@ fn is_blank(role: Role, file: &Path, text: &str) -> bool {
     }
 }
 
-/// `[[servers]]` of `toolhub.toml` by id: every key with its value.
+/// `[[servers]]` of `toolhub.toml` by id, with all keys and values.
 fn settings_by_id(file: &Path, text: &str) -> Result<Map<String, Value>, ConfigError> {
     let parsed: Value = toml_edit::de::from_str(text).map_err(|error| {
         let what = error.message().to_owned();
@@ -251,7 +251,7 @@ fn settings_by_id(file: &Path, text: &str) -> Result<Map<String, Value>, ConfigE
     Ok(tables.filter_map(|table| Some((table["id"].as_str()?.to_owned(), table.clone()))).collect())
 }
 
-/// Takes out of `toolhub.toml` the keys that `init` added and that still have the values it gave them.
+/// Removes the keys from `toolhub.toml` that `init` added and whose values are unchanged.
 fn revert_settings(
     file: &Path,
     (before, after, current): (&str, &str, &str),
@@ -326,7 +326,7 @@ mod tests {
         check("", a, &format!("{head}{a}"), "[limits]\ncall = \"5s\" # mine\n", &[]);
         check("", a, &format!("{a}{b}"), b, &[]);
         check(a, &format!("{a}{b}"), &format!("{head}{a}{b}"), &format!("{head}{a}"), &[]);
-        // A value that was changed since has another owner.
+        // A value that was changed since is kept.
         let changed = a.replace("9s", "1s");
         check("", a, &format!("{head}{changed}"), &format!("{head}{changed}"), &["a.call_timeout"]);
         let more = format!("{a}tools = [\"mine\"]\n");

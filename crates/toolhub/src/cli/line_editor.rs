@@ -11,24 +11,24 @@ use tokio::sync::oneshot;
 use super::app::{App, register_interrupt};
 use super::exit::Interrupted;
 
-/// Lines that are remembered.
+/// The maximum number of history entries.
 const MAX_HISTORY: usize = 1_000;
 
 type Edited = (Editor<(), MemHistory>, Result<String, ReadlineError>);
 
-/// An editor for lines, with those of earlier conversations.
+/// A line editor with the history of earlier conversations.
 pub(crate) struct LineEditor {
     editor: Option<Editor<(), MemHistory>>,
     file: PathBuf,
 }
 
 impl LineEditor {
-    /// An editor, where standard input and output are a terminal that can be edited on.
+    /// Creates an editor; `None` unless standard input and output are terminals that support editing.
     pub(crate) fn open(home: &Path) -> Option<Self> {
         if !std::io::stdin().is_terminal() || !std::io::stdout().is_terminal() {
             return None;
         }
-        // Pasted text is one input, whatever lines it has.
+        // Pasted text is one input, even with several lines.
         let config = Config::builder().max_history_size(MAX_HISTORY).ok()?.bracketed_paste(true).build();
         let history = MemHistory::with_config(&config);
         let mut editor = Editor::<(), MemHistory>::with_history(config, history).ok()?;
@@ -41,13 +41,13 @@ impl LineEditor {
         Some(Self { editor: Some(editor), file })
     }
 
-    /// Reads one input; `None` at its end. Ctrl-C is an interruption.
+    /// Reads one input; `None` at its end. Ctrl-C is reported as `Interrupted`.
     pub(crate) async fn read(&mut self, app: &App) -> Result<Option<String>, Interrupted> {
         let Some(mut editor) = self.editor.take() else { return Ok(None) };
         let terminal = TerminalMode::save();
         register_interrupt();
         let (sender, edited) = oneshot::channel::<Edited>();
-        // A thread of its own, which the end of the program does not wait for.
+        // A detached thread: the process can exit while it blocks.
         std::thread::spawn(move || {
             let line = editor.readline("> ");
             let _ = sender.send((editor, line));
@@ -57,7 +57,7 @@ impl LineEditor {
             Ok(Ok(edited)) => edited,
             Ok(Err(_)) => return Ok(None),
             Err(interrupted) => {
-                // A signal came while the editor had the terminal.
+                // A signal was received while the editor had the terminal in raw mode.
                 terminal.restore();
                 return Err(interrupted);
             }
@@ -77,7 +77,7 @@ impl LineEditor {
         line
     }
 
-    /// Adds an input to the file of the history. It is the owner's alone; that it cannot be written is no error.
+    /// Appends an input to the history file, which only its owner can read. Write errors are ignored.
     fn remember(&self, text: &str) {
         let Ok(line) = serde_json::to_string(text) else { return };
         let mut options = std::fs::File::options();
@@ -86,7 +86,7 @@ impl LineEditor {
     }
 }
 
-/// The mode that a terminal was in.
+/// Saved terminal attributes.
 struct TerminalMode {
     #[cfg(unix)]
     saved: Option<rustix::termios::Termios>,

@@ -1,4 +1,4 @@
-//! What is shown while servers are being listed.
+//! Progress output while servers are being listed.
 
 use std::io::IsTerminal as _;
 use std::time::Duration;
@@ -10,14 +10,14 @@ use super::app::App;
 use super::exit::Interrupted;
 use super::tools::plural;
 
-/// How often a terminal's line is drawn.
+/// Redraw interval of the status line on a terminal.
 const REDRAW: Duration = Duration::from_millis(200);
-/// How often a log gets a line.
+/// Interval of log lines without a terminal.
 const LOG: Duration = Duration::from_secs(10);
-/// How many of the servers being started are named.
+/// The maximum number of running servers that are named.
 const NAMED: usize = 3;
 
-/// Waits for servers to be listed, and shows how far that is: in a line of the terminal, or now and then in a log.
+/// Waits for servers to be listed, and shows the progress: as a status line on a terminal, otherwise as occasional log lines.
 pub(crate) async fn listing<T>(
     app: &App,
     hub: &Hub,
@@ -43,7 +43,7 @@ pub(crate) async fn listing<T>(
     done
 }
 
-/// One line, if anything is being listed.
+/// The progress as one line; `None` if nothing is being listed.
 fn describe(progress: &Progress, lang: Lang) -> Option<String> {
     let Progress { total, done, running } = progress;
     if *total == 0 {

@@ -1,4 +1,4 @@
-//! What an agent is doing, on a terminal while it does it: finished steps stay, running ones turn.
+//! Live progress of an agent on a terminal: finished steps stay, running steps have a spinner.
 
 use std::collections::BTreeMap;
 use std::io::IsTerminal as _;
@@ -10,7 +10,7 @@ use toolhub_engine::definition_scan::visible;
 
 use super::screen::{BAD, DIM, GOOD, Screen};
 
-/// How often the line turns.
+/// Redraw interval of the spinner.
 pub(crate) const TURN: Duration = Duration::from_millis(120);
 const FRAMES: [char; 8] = ['⠋', '⠙', '⠸', '⠴', '⠦', '⠇', '⠏', '⠛'];
 
@@ -24,11 +24,11 @@ struct Running {
 struct State {
     steps: BTreeMap<String, Running>,
     model: Option<Running>,
-    /// Words of the answer are on the screen: no line may be drawn over them.
+    /// Whether the answer is being printed: then no status line may be drawn.
     speaking: bool,
 }
 
-/// The view of an agent's work.
+/// The live progress of an agent.
 #[derive(Debug)]
 pub(crate) struct Live {
     screen: Arc<Screen>,
@@ -48,13 +48,13 @@ impl Live {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Says that words of the answer are being written.
+    /// Marks that the answer is being printed.
     pub(crate) fn speaking(&self) {
         self.screen.hide_status();
         self.state().speaking = true;
     }
 
-    /// Draws what runs, some time after it was last drawn.
+    /// Redraws the running steps.
     pub(crate) fn draw(&self) {
         let state = self.state();
         if state.speaking {

@@ -23,7 +23,7 @@ pub(crate) async fn login(app: &App, args: LoginArgs) -> anyhow::Result<Exit> {
             ),
             false => lang.pick("open this in a browser to log in:", "请在浏览器中打开以下地址登录："),
         };
-        // Never left out, not even with `--quiet`: without it nothing goes on.
+        // Printed even with `--quiet`: the login cannot continue without it.
         for line in [text, "", &format!("  {BOLD}{address}{BOLD:#}"), ""] {
             app.screen.to_stderr(line);
         }

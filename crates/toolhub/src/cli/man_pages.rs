@@ -1,5 +1,5 @@
-//! Man pages from the command line's own description. Only in builds with the feature `man-pages`, which
-//! `cargo xtask dist-assets` makes; released programs do not have it.
+//! Generates man pages from the clap command. Only with the feature `man-pages`, which `cargo xtask dist-assets` enables;
+//! released builds do not have it.
 
 use anyhow::Context as _;
 use toolhub_core::Lang;
@@ -13,7 +13,7 @@ use super::options::ManPagesArgs;
 pub(crate) fn run(app: &App, args: &ManPagesArgs) -> anyhow::Result<Exit> {
     let folder = &args.folder;
     std::fs::create_dir_all(folder).with_context(|| format!("cannot create `{}`", folder.display()))?;
-    // The text of every page is English, whatever the locale of the build.
+    // Man pages are always in English, whatever the locale.
     clap_mangen::generate_to(help::command(Lang::En), folder)
         .with_context(|| format!("cannot write to `{}`", folder.display()))?;
     app.screen.note(&folder.display().to_string());

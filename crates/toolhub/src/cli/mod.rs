@@ -1,4 +1,4 @@
-//! The command line: reads what was asked, does it, and turns what came of it into text and an exit code.
+//! The command line: parses arguments, runs a command, and converts its result to text and an exit code.
 
 mod app;
 mod arguments;
@@ -119,7 +119,7 @@ pub(crate) async fn run(args: Vec<OsString>) -> ExitCode {
     app.checked(exit).into()
 }
 
-/// Whether a command may use the servers of a running `toolhub serve`. The others look at servers as they start.
+/// Whether a command may use the servers of a running `toolhub serve`. The other commands need servers of their own.
 fn uses_running_hub(command: Option<&Command>) -> bool {
     match command {
         Some(

@@ -1,4 +1,4 @@
-//! `toolhub servers offers`: what a server has beside tools.
+//! `toolhub servers offers`: the resources, resource templates and prompts of a server.
 
 use toolhub::{Hub, Offer, ToolError};
 use toolhub_core::{RawJson, RawObject, Say as _};

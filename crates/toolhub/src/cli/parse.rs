@@ -1,4 +1,4 @@
-//! `toolhub parse`: the tool calls in a text, or in many; nothing is run and nothing is connected to.
+//! `toolhub parse`: extracts tool calls from one or more texts. Runs no tool and connects to no server.
 
 use std::io::{BufRead as _, IsTerminal as _, Read as _, Write as _};
 
@@ -22,7 +22,7 @@ pub(crate) async fn run(app: &App, args: &ParseArgs) -> anyhow::Result<Exit> {
     let mut bytes = Vec::new();
     std::io::stdin().lock().read_to_end(&mut bytes)?;
     let text = String::from_utf8_lossy(&bytes);
-    // The tools that `run` reads with. Nothing is connected to: only lists that are kept count.
+    // The same tools as in `run`. Connects to no server: only cached lists are used.
     let known = match app.hub().await {
         Ok(hub) => known_tools(hub),
         Err(error) => {
@@ -123,7 +123,7 @@ fn unread((number, line): (usize, &str), error: &serde_json::Error, lang: Lang) 
         .with("error", message)
 }
 
-/// A tool by its name, or by a definition as any of the services writes it.
+/// Parses a tool given by its name, or by a definition in the format of any common API.
 fn known_tool(given: &RawJson) -> Option<KnownTool> {
     if let Ok(name) = given.decode::<String>() {
         return Some(KnownTool::new(name, None));
@@ -139,7 +139,7 @@ fn known_tool(given: &RawJson) -> Option<KnownTool> {
     Some(KnownTool::new(name, schema.cloned()))
 }
 
-/// What was found, arguments mended by the schemas that are known.
+/// The extracted calls, with arguments coerced by the available schemas.
 fn shown(text: &str, reading: &Reading, known: &KnownTools, lang: Lang) -> RawObject {
     let mut repaired: Vec<Text> = Vec::new();
     let mut note = |notes: &[Text]| {
@@ -170,7 +170,7 @@ fn shown(text: &str, reading: &Reading, known: &KnownTools, lang: Lang) -> RawOb
         .with("error", RawJson::of(&error))
 }
 
-/// A call; its id only where the text gave it one.
+/// A call as JSON; with its id only if the text contains it.
 fn call_shown(text: &str, call: &ModelCall, arguments: RawJson) -> RawObject {
     let mut shown = RawObject::default();
     if text.contains(call.id.as_str()) {

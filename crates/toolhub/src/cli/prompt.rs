@@ -1,4 +1,4 @@
-//! `toolhub prompt`: exactly what a model would be told, and about how many tokens that is.
+//! `toolhub prompt`: the exact prompt for a model, and its approximate number of tokens.
 
 use toolhub::{AskOptions, Hub, NobodyThere};
 use toolhub_agent::prompt::{Prompt, Purpose, Wanted, prompt};
@@ -33,7 +33,7 @@ pub(crate) async fn run(app: &App, args: PromptArgs) -> anyhow::Result<Exit> {
     Ok(Exit::Done)
 }
 
-/// As asked for; else as the model of the config wants it; as text where there is none.
+/// The given format; otherwise that of the configured model; text without a model.
 fn format(asked: Option<FormatArg>, hub: &Hub) -> ToolTexts {
     let configured = hub
         .settings()

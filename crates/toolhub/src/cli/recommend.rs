@@ -1,4 +1,4 @@
-//! `toolhub recommend`: what usually works next, or for requests like this.
+//! `toolhub recommend`: tools that succeeded after the last call, or for similar requests.
 
 use toolhub_core::{RawJson, RawObject, Say as _};
 use toolhub_engine::recommend::{Advice, Wanted};

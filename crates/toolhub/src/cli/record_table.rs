@@ -1,4 +1,4 @@
-//! Lists of records as tables: what a tool gives as a JSON array of flat objects, for people at a terminal.
+//! Formats JSON arrays of flat objects as tables for a terminal.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,13 +8,13 @@ use super::foreign::Style;
 use super::screen::BOLD;
 use super::table::{Cell, fit, lines};
 
-/// Columns that a table has at most; records with more are shown as JSON.
+/// The maximum number of columns; records with more are shown as JSON.
 const MAX_COLUMNS: usize = 12;
-/// Widest text of a column that is not the last.
+/// The maximum width of all columns but the last.
 const MAX_CELL_WIDTH: usize = 40;
 
-/// The lines of a table, where the text is a list of at least two records, or an object with one such list. What stands beside
-/// the list is shown above it. Cells of a sheet (`row`, `column`, `value`) are laid out as the sheet.
+/// The lines of a table, if the text is a list of at least two records, or an object with one such list. Other members are shown
+/// above it. Spreadsheet cells (`row`, `column`, `value`) are laid out as a sheet.
 pub(super) fn record_table(text: &str, width: usize) -> Option<Vec<String>> {
     let value: Value = serde_json::from_str(text.trim()).ok()?;
     let (beside, list) = list_in(&value)?;
@@ -38,7 +38,7 @@ pub(super) fn record_table(text: &str, width: usize) -> Option<Vec<String>> {
 
 type Members<'a> = Vec<(&'a String, &'a Value)>;
 
-/// The one list in a value, and the plain members beside it.
+/// The only list in a value, and the scalar members next to it.
 fn list_in(value: &Value) -> Option<(Members<'_>, &Vec<Value>)> {
     let members = match value {
         Value::Array(list) => return Some((Vec::new(), list)),
@@ -50,7 +50,7 @@ fn list_in(value: &Value) -> Option<(Members<'_>, &Vec<Value>)> {
     beside.iter().all(|(_, value)| !value.is_object()).then_some((beside, list))
 }
 
-/// The names and the values of a list whose items are all objects of plain values.
+/// The header and rows of a list whose items are all objects with scalar values.
 fn table(list: &[Value]) -> Option<Vec<Vec<String>>> {
     let flat =
         |record: &&Map<String, Value>| record.values().all(|value| !value.is_object() && !value.is_array());
@@ -72,8 +72,8 @@ fn table(list: &[Value]) -> Option<Vec<Vec<String>>> {
     Some(std::iter::once(names).chain(records.iter().map(values)).collect())
 }
 
-/// Cells of a sheet as its rows, with the letters of the columns above and the numbers of the rows before. `None` where a cell
-/// says more than its place and its value, such as a validation rule.
+/// Spreadsheet cells as rows, with column letters and row numbers. Returns `None` if a cell has members besides its position and
+/// value, such as a validation rule.
 fn sheet(list: &[Value]) -> Option<Vec<Vec<String>>> {
     let mut cells = BTreeMap::new();
     for cell in list {
@@ -147,7 +147,7 @@ mod tests {
         }
     }
 
-    /// The read answer of the Excel server.
+    /// A read result of the Excel server.
     #[test]
     fn cells_of_a_sheet_are_laid_out_as_the_sheet() {
         let cell = |address: &str, value: &str, (row, column): (u64, u64), validation: bool| {

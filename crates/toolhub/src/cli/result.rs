@@ -1,4 +1,4 @@
-//! `toolhub result`: the full result of an earlier call, whole or in pages.
+//! `toolhub result`: the full result of an earlier call, complete or in pages.
 
 use toolhub::{Hub, ToolOutput};
 use toolhub_core::memory::{CallQuery, RecordId};
@@ -10,9 +10,9 @@ use super::call::text_of;
 use super::exit::Exit;
 use super::options_memory::ResultArgs;
 
-/// Characters on a page.
+/// Page size in characters.
 const PAGE: usize = 4_000;
-/// Calls that are looked through for the last result.
+/// The number of recent calls that are searched for `last`.
 const LAST_OF: usize = 50;
 
 pub(crate) async fn run(app: &App, args: ResultArgs) -> anyhow::Result<Exit> {
@@ -61,7 +61,7 @@ pub(crate) async fn run(app: &App, args: ResultArgs) -> anyhow::Result<Exit> {
     Ok(Exit::Done)
 }
 
-/// The handle that is meant: `last` is the newest call's that has a result.
+/// Resolves a handle: `last` is the most recent call with a result.
 async fn wanted(hub: &Hub, given: &str) -> anyhow::Result<Option<RecordId>> {
     if given == "last" {
         let newest = hub.calls(CallQuery { limit: Some(LAST_OF), ..CallQuery::default() }).await?;

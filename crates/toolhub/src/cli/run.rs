@@ -1,4 +1,4 @@
-//! `toolhub run`: every tool call in a model's text, run in its order; the results in the form a model reads.
+//! `toolhub run`: runs every tool call in the text of a model, in order; prints the results in a form for models.
 
 use std::io::Read as _;
 
@@ -13,7 +13,7 @@ use super::app::App;
 use super::exit::{Exit, UsageError};
 use super::options_text::RunArgs;
 
-/// More text than this is no answer of a model.
+/// The maximum input size. Responses of models are shorter.
 const LONGEST: u64 = 16 << 20;
 
 pub(crate) async fn run(app: &App, args: &RunArgs) -> anyhow::Result<Exit> {
@@ -32,7 +32,7 @@ pub(crate) async fn run(app: &App, args: &RunArgs) -> anyhow::Result<Exit> {
         }
     }
     if app.screen.json {
-        // Calls come first and in order; what could not be read comes after them, and has no arguments.
+        // Calls come first and in order; unreadable calls follow, without arguments.
         let shown: Vec<RawObject> = outcomes
             .iter()
             .enumerate()
@@ -66,8 +66,8 @@ fn input(app: &App) -> anyhow::Result<String> {
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// The calls in a text. A text that is one call of an unknown tool is read as that: its writer should hear that there
-/// is no such tool.
+/// The calls in a text. If there are none, the text is parsed again without the list of tools, so that the call of an unknown
+/// tool is reported as such.
 pub(super) fn read_calls(text: &str, known: &KnownTools) -> Reading {
     let reading = read(text, known);
     if !reading.calls.is_empty() || !reading.unreadable.is_empty() || reading.holds_result {
@@ -76,7 +76,7 @@ pub(super) fn read_calls(text: &str, known: &KnownTools) -> Reading {
     read(text, &KnownTools::default())
 }
 
-/// The tools of the catalog, as far as reading a text needs them.
+/// The tools of the catalog, for parsing calls.
 pub(super) fn known_tools(hub: &Hub) -> KnownTools {
     let catalog = hub.catalog();
     KnownTools::new(catalog.iter().map(|entry| {
@@ -125,7 +125,7 @@ fn refused(call: &ModelCall, error: ToolError) -> Outcome {
     Outcome { repaired: call.repaired.clone(), ..outcome }
 }
 
-/// What a model hears whose text ended inside a call: running half a value could do harm.
+/// The error for a model whose text ends inside a call: running it with truncated values could do harm.
 fn broken_off(call: &ModelCall) -> Text {
     let tool = &call.tool;
     Text::new(

@@ -1,4 +1,4 @@
-//! What people and programs see: answers on stdout, everything else on stderr, colours only on a terminal.
+//! Output of commands: results on stdout, everything else on stderr, colours only on a terminal.
 
 use std::borrow::Cow;
 use std::io::{IsTerminal as _, Write};
@@ -18,16 +18,16 @@ pub(crate) const BAD: Style = Style::Bad;
 pub(crate) const ODD: Style = Style::Odd;
 pub(crate) const NAME: Style = Style::Name;
 
-/// Where text goes.
+/// The output streams and their options.
 #[derive(Debug)]
 pub(crate) struct Screen {
     pub(crate) lang: Lang,
     pub(crate) json: bool,
     pub(crate) quiet: bool,
     color: ColorChoice,
-    /// An answer that could not be written, as on a full disk.
+    /// Set if output could not be written, for example to a full disk.
     lost: AtomicBool,
-    /// Whether a line that will not stay is on the terminal.
+    /// Whether a status line is on the terminal.
     status: AtomicBool,
 }
 
@@ -48,7 +48,7 @@ impl Screen {
         }
     }
 
-    /// A line that will not stay, on a terminal only.
+    /// Shows a temporary status line, on a terminal only.
     pub(crate) fn status(&self, text: &str) {
         if self.quiet || self.json || !std::io::stderr().is_terminal() {
             return;
@@ -58,20 +58,20 @@ impl Screen {
         let _ = write!(std::io::stderr().lock(), "\r\u{1b}[K{}", fit(&one_line(text), width));
     }
 
-    /// Takes that line away.
+    /// Removes the status line.
     pub(crate) fn hide_status(&self) {
         if self.status.swap(false, Ordering::Relaxed) {
             let _ = write!(std::io::stderr().lock(), "\r\u{1b}[K");
         }
     }
 
-    /// A line of the answer. Every text on the screen goes through `foreign::rendered`, so that only this program's own
-    /// styles steer the terminal.
+    /// Prints a line of the result. All printed text is sanitized by `foreign::rendered`, so that only styles of this program
+    /// become escape sequences.
     pub(crate) fn line(&self, text: &str) {
         self.to_stdout(&rendered(text, Breaks::Continued));
     }
 
-    /// A text of this program's own, of several lines and with its own styles: help, completions.
+    /// Prints multi-line text of this program with its own styles: help, completions.
     pub(crate) fn own_text(&self, text: &str) {
         self.to_stdout(text);
     }
@@ -82,8 +82,7 @@ impl Screen {
         self.check(writeln!(out, "{text}").and_then(|()| out.flush()));
     }
 
-    /// What a tool gave, on lines of its own: byte for byte into a pipe or a file; on a terminal, which it could steer,
-    /// with its control characters shown.
+    /// Prints the output of a tool: unchanged to a pipe or file; on a terminal with control characters made visible.
     pub(crate) fn verbatim(&self, text: &str) {
         self.hide_status();
         let mut out = std::io::stdout().lock();
@@ -92,19 +91,19 @@ impl Screen {
         self.check(write!(out, "{text}{end}").and_then(|()| out.flush()));
     }
 
-    /// A reader that went away, as `head` does, is no error; anything else is.
+    /// A closed pipe, as with `head`, is not an error.
     fn check(&self, written: std::io::Result<()>) {
         if written.is_err_and(|error| error.kind() != std::io::ErrorKind::BrokenPipe) {
             self.lost.store(true, Ordering::Relaxed);
         }
     }
 
-    /// Whether a part of the answer could not be written.
+    /// Whether a part of the result could not be written.
     pub(crate) fn lost_something(&self) -> bool {
         self.lost.load(Ordering::Relaxed)
     }
 
-    /// A line about the work.
+    /// Prints a message, unless `--quiet` is given.
     pub(crate) fn note(&self, text: &str) {
         if !self.quiet {
             self.to_stderr(text);
@@ -129,20 +128,20 @@ impl Screen {
         let _ = writeln!(out, "{}", rendered(text, Breaks::Continued));
     }
 
-    /// A question; the answer is typed behind it.
+    /// Prints a prompt without a line break.
     pub(crate) fn prompt(&self, text: &str) {
         self.hide_status();
         let mut out = AutoStream::new(std::io::stderr().lock(), self.color);
         let _ = write!(out, "{}", rendered(text, Breaks::Continued)).and_then(|()| out.flush());
     }
 
-    /// A piece of an answer while it is being written.
+    /// Prints a part of a streamed answer.
     pub(crate) fn piece(&self, text: &str) {
         let mut out = std::io::stdout().lock();
         let _ = out.write_all(harmless(text, Breaks::Kept).as_bytes()).and_then(|()| out.flush());
     }
 
-    /// A machine's answer: on several lines for people at a terminal, else as it is.
+    /// Prints JSON: indented on a terminal, otherwise unchanged.
     pub(crate) fn json(&self, value: &RawJson) {
         match std::io::stdout().is_terminal() {
             true => self.json_line(&json::pretty(value.get())),
@@ -150,7 +149,7 @@ impl Screen {
         }
     }
 
-    /// One of many JSON texts, each on a line.
+    /// Prints JSON on one line.
     pub(crate) fn json_line(&self, value: &str) {
         self.hide_status();
         let mut out = std::io::stdout().lock();
@@ -158,7 +157,7 @@ impl Screen {
         self.check(writeln!(out, "{shown}").and_then(|()| out.flush()));
     }
 
-    /// How wide the answer may be; `None` where it does not go to a terminal.
+    /// The width for results; `None` if stdout is not a terminal.
     pub(crate) fn width(&self) -> Option<usize> {
         let columns = || std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
         std::io::stdout().is_terminal().then(|| terminal_width().or_else(columns).unwrap_or(100))

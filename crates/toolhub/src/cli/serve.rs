@@ -23,7 +23,7 @@ use super::serve_stdio::stdio;
 use super::tools::plural;
 use super::trace::Trace;
 
-/// How long streams may take to say goodbye.
+/// Grace period for closing streams.
 pub(super) const FAREWELL: Duration = Duration::from_secs(2);
 
 pub(crate) async fn run(app: &App, args: ServeArgs) -> anyhow::Result<Exit> {
@@ -79,13 +79,13 @@ pub(crate) async fn run(app: &App, args: ServeArgs) -> anyhow::Result<Exit> {
         beside.spawn(ConfigFollower::new(app).follow(Arc::clone(&gateways)));
     }
     beside.spawn(tell_troubles(Arc::clone(&hub), Arc::clone(&app.screen), app.lang()));
-    // What was begun for requests may run until the hub has ended.
+    // Background work of requests may continue until the hub has shut down.
     let ended = match args.stdio {
         true => stdio(&gateways, &outlook).await.map(|exit| (exit, None)),
         false => http(app, &gateways, (&args, &outlook)).await.map(|unfinished| (Exit::Done, unfinished)),
     };
     beside.shutdown().await;
-    // What could not be answered in time must not keep its server, and so the program, any longer.
+    // Requests that exceed the grace period must not keep their servers, and so the process, running.
     gateways.give_up();
     gateways.close(FAREWELL).await;
     if let cut @ 1.. = gateways.cut() {
@@ -99,7 +99,7 @@ pub(crate) async fn run(app: &App, args: ServeArgs) -> anyhow::Result<Exit> {
     ended.map(|(exit, _)| exit)
 }
 
-/// Refuses a profile that the settings do not have.
+/// Returns an error for a profile that is not configured.
 pub(super) fn known_profile(app: &App, settings: &Settings, profile: &str) -> Result<(), UsageError> {
     let mut names: Vec<&str> = settings.profiles.keys().map(String::as_str).collect();
     if !names.contains(&DEFAULT_PROFILE) {
@@ -118,10 +118,10 @@ pub(super) fn known_profile(app: &App, settings: &Settings, profile: &str) -> Re
     ))
 }
 
-/// Lines of what a server wrote before it failed that are shown with that.
+/// The number of stderr lines of a failed server that are shown.
 const LAST_WORDS: usize = 3;
 
-/// Says once what is wrong with a server, as it becomes known.
+/// Prints problems of servers and profiles once, when they are detected.
 async fn tell_troubles(hub: Arc<Hub>, screen: Arc<Screen>, lang: Lang) {
     let (mut news, mut told) = (hub.news_of_servers(), HashMap::new());
     let mut tell_of_profiles = {
@@ -135,7 +135,7 @@ async fn tell_troubles(hub: Arc<Hub>, screen: Arc<Screen>, lang: Lang) {
         }
     };
     tell_of_profiles(&hub, &screen);
-    // What an earlier run met is told when it is met again.
+    // Failures of an earlier run are reported only if they occur again.
     for view in hub.servers() {
         told.insert(view.spec.id.clone(), view.list.and_then(|list| list.failure).map(|(at, _)| at));
     }
@@ -148,7 +148,7 @@ async fn tell_troubles(hub: Arc<Hub>, screen: Arc<Screen>, lang: Lang) {
             if let Some((_, why)) = failure.filter(|_| at != before) {
                 let (id, why) = (view.spec.id, why.say(lang));
                 let mut text = lang.pick(format!("server `{id}`: {why}"), format!("服务器 `{id}`：{why}"));
-                // For whoever runs the gateway; its clients are not told what a program wrote for its owner.
+                // For the operator of the gateway; clients do not see the stderr of servers.
                 for line in view.stderr.iter().rev().take(LAST_WORDS).rev() {
                     text += "\n  ";
                     text += line;
@@ -176,7 +176,7 @@ async fn http(
     };
     let address = serving.address()?;
     let stop = CancellationToken::new();
-    // Before the address is shown: commands may be run and signals sent from then on.
+    // Before the address is printed: from then on commands may be run and signals sent.
     let mut stopped = StopSignal::register();
     #[cfg(unix)]
     let mut relay = super::serve_relay::start(app, gateways, &stop, drain).await;
@@ -221,12 +221,12 @@ async fn http(
                     let ended = (&mut run).await;
                     ended
                 } => Some(ended),
-                // A second time: at once.
+                // A second signal stops immediately.
                 () = stopped.recv() => None,
             }
         }
     };
-    // Whoever waits still is told that it waits in vain.
+    // Requests that are still waiting receive an error.
     gateways.give_up();
     let unfinished = unfinished.transpose().map_err(|error| anyhow::anyhow!(error.say(lang)))?;
     if let Some(unfinished) = &unfinished {
@@ -235,7 +235,7 @@ async fn http(
     Ok(unfinished)
 }
 
-/// Makes a token: it is shown once, and kept as its hash alone.
+/// Creates a token: it is printed once, and only its hash is stored.
 fn new_token(app: &App, name: &str) -> anyhow::Result<Exit> {
     let lang = app.lang();
     if name.trim().is_empty() {

@@ -1,5 +1,5 @@
-//! `toolhub serve --check`: asks the hub that listens at an address whether it is ready, for health checks of containers
-//! and services. It starts nothing and needs no token.
+//! `toolhub serve --check`: checks whether the hub that listens at an address is ready, for health checks of containers and
+//! services. Starts nothing and needs no token.
 
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -13,11 +13,11 @@ use toolhub_core::RawObject;
 use super::app::App;
 use super::exit::Exit;
 
-/// From the first packet to the last byte of the response.
+/// Timeout from connecting to the last byte of the response.
 const CHECK_TIMEOUT: Duration = Duration::from_secs(5);
 const MAX_RESPONSE_BYTES: u64 = 64 << 10;
 
-/// What `/readyz` answered.
+/// The response of `/readyz`.
 #[derive(Debug, PartialEq, Eq)]
 struct Readiness {
     ready: bool,
@@ -63,7 +63,7 @@ pub(super) async fn run(app: &App, bind: SocketAddr) -> Exit {
     if *ready { Exit::Done } else { Exit::Failed }
 }
 
-/// A hub that listens on every interface is reached over the loopback interface.
+/// The address to connect to: the loopback address if the hub listens on all interfaces.
 fn connectable(bind: SocketAddr) -> SocketAddr {
     match bind {
         SocketAddr::V4(v4) if v4.ip().is_unspecified() => (Ipv4Addr::LOCALHOST, v4.port()).into(),
@@ -81,7 +81,7 @@ async fn request(address: SocketAddr) -> io::Result<Readiness> {
     parse(&response).ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "the response is not a hub's"))
 }
 
-/// Returns `None` if the response does not come from a hub.
+/// Parses a response. Returns `None` if it does not come from a hub.
 fn parse(response: &[u8]) -> Option<Readiness> {
     let (head, body) = std::str::from_utf8(response).ok()?.split_once("\r\n\r\n")?;
     let code: u16 = head.strip_prefix("HTTP/1.")?.split(' ').nth(1)?.parse().ok()?;

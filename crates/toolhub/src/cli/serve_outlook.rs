@@ -1,5 +1,5 @@
-//! Who sees what is served: listeners of the event stream, some for calls and requests, some for requests alone, so that
-//! calls tell nothing where nobody wants to hear it.
+//! Event sinks of a served hub: some receive calls and requests, some only requests. Without a sink for calls, no events are
+//! emitted for them.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,10 +9,10 @@ use toolhub_server::{AccessLog, LogPlace, Sampler, Serving, Telemetry, Telemetry
 
 use super::app::App;
 
-/// How long the last spans may take to be sent.
+/// Timeout for exporting the last spans.
 const LAST: Duration = Duration::from_secs(2);
 
-/// Who sees what.
+/// The event sinks of a served hub.
 #[derive(Default)]
 pub(super) struct Outlook {
     calls: Vec<Arc<dyn EventSink>>,
@@ -21,12 +21,12 @@ pub(super) struct Outlook {
 }
 
 impl Outlook {
-    /// Adds somebody who hears of everything.
+    /// Adds a sink for calls and requests.
     pub(super) fn listen(&mut self, listener: Arc<dyn EventSink>) {
         self.calls.push(listener);
     }
 
-    /// Writes requests down there, if anywhere.
+    /// Opens the access log, if one is configured.
     pub(super) fn open_log(&mut self, app: &App, place: Option<LogPlace>) -> anyhow::Result<()> {
         let Some(place) = place else { return Ok(()) };
         let log = AccessLog::open(place, trouble(app)).map_err(|error| {
@@ -42,7 +42,7 @@ impl Outlook {
         Ok(())
     }
 
-    /// Sends traces there, if anywhere.
+    /// Starts the trace exporter, if one is configured.
     pub(super) fn open_telemetry(&mut self, app: &App, options: Option<TelemetryOptions>) {
         let Some(options) = options else { return };
         let telemetry = Telemetry::start(options, trouble(app));
@@ -50,12 +50,12 @@ impl Outlook {
         self.telemetry = Some(telemetry);
     }
 
-    /// Who gives requests their places in traces.
+    /// The sampler for traces of requests.
     pub(super) fn sampler(&self) -> Option<Sampler> {
         self.telemetry.as_ref().map(Telemetry::sampler)
     }
 
-    /// A server that tells all of these.
+    /// Connects a server to all sinks.
     pub(super) fn told_by(&self, serving: Serving) -> Serving {
         let mut serving = serving.told_to(self.of_requests()).traced_by(self.sampler());
         if let Some(log) = &self.log {
@@ -67,18 +67,18 @@ impl Outlook {
         serving
     }
 
-    /// Who hears of calls.
+    /// The sinks for calls.
     pub(super) fn of_calls(&self) -> impl Iterator<Item = &Arc<dyn EventSink>> {
         self.calls.iter()
     }
 
-    /// Who hears of requests.
+    /// The sinks for requests.
     pub(super) fn of_requests(&self) -> Arc<dyn EventSink> {
         let log = self.log.iter().map(|log| Arc::clone(log) as Arc<dyn EventSink>);
         Arc::new(Listeners::new(self.calls.iter().cloned().chain(log).collect()))
     }
 
-    /// Waits until what was told is written, within limits.
+    /// Flushes all sinks, within their timeouts.
     pub(super) async fn close(self) {
         if let Some(telemetry) = &self.telemetry {
             telemetry.close(LAST).await;
@@ -89,7 +89,7 @@ impl Outlook {
     }
 }
 
-/// What says on the screen what did not work.
+/// A callback that prints problems as warnings.
 fn trouble(app: &App) -> Trouble {
     let (screen, lang) = (Arc::clone(&app.screen), app.lang());
     Arc::new(move |text| screen.warn(&text.say(lang)))

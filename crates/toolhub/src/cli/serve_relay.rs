@@ -1,4 +1,4 @@
-//! The socket over which commands of the same user reach the servers of a running `toolhub serve`.
+//! The Unix socket through which commands of the same user use the servers of a running `toolhub serve`.
 
 use std::time::Duration;
 
@@ -9,12 +9,12 @@ use toolhub::{Gateways, HubSocket};
 
 use super::app::App;
 
-/// The principal of callers without a token, and of the owner's commands where there are no tokens.
+/// The principal of callers without a token, and of the owner's commands if there are no tokens.
 const LOCAL: &str = "local";
-/// The principal of the owner's commands where callers have tokens.
+/// The principal of the owner's commands if there are tokens.
 const OWNER: &str = "owner";
 
-/// Binds the socket and serves it in a task of the set. A hub without it serves its clients as usual.
+/// Binds the socket and serves it in a task of the returned set. If this fails, the hub serves its clients without it.
 pub(super) async fn start(
     app: &App,
     gateways: &Gateways,
@@ -37,7 +37,7 @@ pub(super) async fn start(
     serving
 }
 
-/// The name under which the owner's commands are callers; no token has it.
+/// The principal of the owner's commands, which differs from the names of all tokens.
 fn principal(settings: &Settings) -> String {
     let tokens = &settings.auth.tokens;
     let mut name = if tokens.is_empty() { LOCAL } else { OWNER }.to_owned();

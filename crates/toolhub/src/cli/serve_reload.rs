@@ -1,5 +1,6 @@
-//! `toolhub serve` follows its configuration: edited files are read again, servers that were added, changed or removed
-//! are connected or disconnected, and the routing is replaced; what needs a restart is named. A configuration that cannot be used leaves the last good one in place.
+//! Reloads the configuration of `toolhub serve`: changed files are read again, added, changed and removed servers are connected
+//! or disconnected, and the routing is replaced; sections that need a restart are reported. An invalid configuration leaves the
+//! last valid one in force.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -14,24 +15,24 @@ use toolhub_core::lang::Text;
 use super::app::App;
 use super::screen::Screen;
 
-/// How often the files are looked at. A change counts once it was seen unchanged twice, so that a file that is being written
-/// is not read.
+/// Polling interval of the files. A change counts once two polls see the same state, so that a partially written file is not
+/// read.
 const POLL: Duration = Duration::from_millis(500);
 
-/// Where the configuration of this run comes from.
+/// Reloads the configuration of this run.
 pub(super) struct ConfigFollower {
     config: Option<PathBuf>,
     home: Option<PathBuf>,
     trust: RunTrust,
     screen: Arc<Screen>,
     lang: Lang,
-    /// The sections that were last said to need a restart.
+    /// The sections that were last reported to need a restart.
     restart: Vec<&'static str>,
-    /// What is odd about the configuration in force, which was said already.
+    /// Warnings about the current configuration that have been printed.
     notes: Vec<Text>,
 }
 
-/// What shows that a file changed.
+/// The state of a file by which changes are detected.
 type Stamp = Option<(SystemTime, u64, u64)>;
 
 impl ConfigFollower {
@@ -47,7 +48,7 @@ impl ConfigFollower {
         }
     }
 
-    /// Reloads after each change, for as long as it is polled.
+    /// Reloads after each change while it is polled.
     pub(super) async fn follow(mut self, gateways: Arc<Gateways>) {
         self.notes = gateways.hub().notes().to_vec();
         let files = watched_files(gateways.hub().places());
@@ -150,7 +151,7 @@ fn both(error: &BuildError) -> Text {
     Text::new(error.say(Lang::En), error.say(Lang::Zh))
 }
 
-/// The settings, the servers, the servers that the current folder shares, and the list of trusted folders.
+/// The settings, the servers, the `.mcp.json` of the current folder, and the list of trusted folders.
 fn watched_files(places: &Places) -> Vec<PathBuf> {
     vec![
         places.config.clone(),

@@ -14,13 +14,13 @@ use super::exit::Exit;
 use super::serve::FAREWELL;
 use super::serve_outlook::Outlook;
 
-/// The longest message that a client may send over stdin.
+/// The maximum size of a message on stdin.
 const LONGEST: u64 = 4 << 20;
-/// Messages that may wait.
+/// Capacity of the message channels.
 const WAITING: usize = 256;
 
-/// One client over stdin and stdout. Threads of their own read and write: neither can be waited for otherwise without a
-/// thread being borrowed for each line.
+/// Serves one client on stdin and stdout. Two dedicated threads do the blocking reads and writes, which avoids `spawn_blocking`
+/// for each line.
 pub(super) async fn stdio(gateways: &Arc<Gateways>, outlook: &Outlook) -> anyhow::Result<Exit> {
     let gateway = gateways.profile(None).context("the profile is gone")?;
     let principal = Principal::new("stdio");
@@ -51,7 +51,7 @@ pub(super) async fn stdio(gateways: &Arc<Gateways>, outlook: &Outlook) -> anyhow
             () = talking => {}
             () = stop_signal() => {}
         }
-        // What was asked for is still answered, if only with the word that it was given up.
+        // Pending requests are still answered, if necessary with the error that they were cancelled.
         let drained = tokio::time::timeout(FAREWELL, duplex.drain());
         let ((), drained) = tokio::join!(gateways.close(FAREWELL), drained);
         if drained.is_err() {
@@ -88,7 +88,7 @@ fn read_lines(lines: &mpsc::Sender<String>) {
             Ok(0) | Err(_) => return,
             Ok(_) => {}
         }
-        // What is too long is cut, and refused as what it then is.
+        // A message that exceeds the limit is truncated, and refused as invalid JSON.
         if line.last() != Some(&b'\n') && line.len() as u64 >= LONGEST && !skip_line(&mut input) {
             return;
         }
@@ -99,7 +99,7 @@ fn read_lines(lines: &mpsc::Sender<String>) {
     }
 }
 
-/// Reads on to the end of a line; whether there is more after it.
+/// Skips the rest of a line. Returns whether there is more input.
 fn skip_line(input: &mut std::io::StdinLock<'_>) -> bool {
     loop {
         let (used, found) = match input.fill_buf() {

@@ -32,7 +32,7 @@ pub(crate) async fn add(app: &App, args: AddArgs) -> anyhow::Result<Exit> {
         .into());
     }
     let places = app.places()?;
-    // A config that cannot be read as it is must not be written to.
+    // An invalid configuration must not be written to.
     let (servers, _) = load_servers(&places, &Settings::read(&places)?)?;
     let mut actions = Vec::new();
     for entry in &entries {
@@ -75,7 +75,7 @@ pub(crate) async fn add(app: &App, args: AddArgs) -> anyhow::Result<Exit> {
     Ok(exit)
 }
 
-/// The servers that standard input describes: `{"mcpServers": {…}}`, `{NAME: {…}}`, or one server where its name is given.
+/// The servers on standard input: `{"mcpServers": {…}}`, `{NAME: {…}}`, or one server if its name is given.
 fn entries_from_stdin(app: &App, name: Option<&str>) -> anyhow::Result<Vec<ServerEntry>> {
     let lang = app.lang();
     let wrong = |why: String| {
@@ -133,14 +133,14 @@ pub(crate) async fn remove(app: &App, args: RemoveArgs) -> anyhow::Result<Exit> 
     };
     remove_server(&server.spec.origin, &args.id)?;
     app.keep_trust(hub.places(), &[&server.spec.origin]);
-    // A server that cannot be logged in to has nothing to give back.
+    // A server without a login has nothing to revoke.
     let _ = hub.logout(&args.id).await;
     hub.forget_server(&args.id).await;
     tell(app, "removed", &args.id, &server.spec.origin);
     Ok(Exit::Done)
 }
 
-/// Switches a server on or off, where it is configured.
+/// Enables or disables a server in the file that configures it.
 pub(crate) async fn enable(app: &App, id: &str, on: bool) -> anyhow::Result<Exit> {
     let hub = app.hub().await?;
     let Some(server) = hub.servers().into_iter().find(|server| server.spec.id.as_str() == id) else {
@@ -185,7 +185,7 @@ fn transport(app: &App, args: &AddArgs) -> Result<TransportSpec, UsageError> {
     match (&args.url, args.command.split_first()) {
         (Some(url), _) => {
             let plain = url.starts_with("http://") || url.starts_with("https://");
-            // A variable may hold the beginning too.
+            // A variable may contain the scheme.
             if !plain && !url.contains("${") {
                 return Err(UsageError(lang.pick(
                     format!("`{url}` is no address: write it with `http://` or `https://` in front"),
@@ -213,7 +213,7 @@ fn transport(app: &App, args: &AddArgs) -> Result<TransportSpec, UsageError> {
     }
 }
 
-/// A program named by a relative path is meant from here, wherever toolhub is started later.
+/// Makes a relative path of a program absolute, so that it does not depend on the working directory.
 fn rooted(command: &str) -> String {
     let path = PathBuf::from(command);
     if path.components().count() < 2 || path.is_absolute() || !path.exists() {
@@ -222,8 +222,8 @@ fn rooted(command: &str) -> String {
     std::path::absolute(&path).map_or_else(|_| command.to_owned(), |path| path.to_string_lossy().into_owned())
 }
 
-/// An argument that is written as a path and names something here is meant from here, too. A bare word without an ending stays as
-/// it is: it may be a word of the program.
+/// Makes an argument absolute if it is written as a path and exists. A bare word without an extension is kept: it may be a
+/// subcommand of the program.
 fn rooted_argument(app: &App, arg: &str) -> String {
     let path = Path::new(arg);
     let is_path = arg == "."
@@ -234,7 +234,7 @@ fn rooted_argument(app: &App, arg: &str) -> String {
     if arg.starts_with('-') || path.is_absolute() || !is_path || !path.exists() {
         return arg.to_owned();
     }
-    // The path as the folder has it, without `.` and `..` where that can be told.
+    // The canonical path, without `.` and `..` if it can be resolved.
     let Ok(whole) = path.canonicalize().or_else(|_| std::path::absolute(path)) else { return arg.to_owned() };
     let Some(whole) = whole.to_str() else { return arg.to_owned() };
     app.screen.note(&app.lang().pick(

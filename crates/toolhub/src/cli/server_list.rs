@@ -1,6 +1,5 @@
-//! `toolhub servers list`: how the servers stand, as far as is known without asking them. A run of the program is
-//! short, so that is mostly what was kept of earlier runs; what ended with them, such as how often a program was
-//! started again, is told only where this run knows it.
+//! `toolhub servers list`: the state of the servers, without connecting to them. A command is short-lived, so the state is mostly
+//! that stored by earlier runs; values that are not stored, such as the number of restarts, are shown only if this run has them.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -48,7 +47,7 @@ pub(crate) async fn run(app: &App) -> anyhow::Result<Exit> {
     Ok(Exit::Done)
 }
 
-/// The state of a server in words, with what is wrong.
+/// The state of a server, with its problem.
 pub(super) fn state_line(server: &ServerView, lang: Lang) -> String {
     let (word, style) = state_word(server, lang);
     let remark = remark(server, lang);
@@ -83,7 +82,7 @@ pub(super) fn row(server: &ServerView, lang: Lang) -> Vec<Cell> {
     ]
 }
 
-/// What there is to say of a server that is not well.
+/// The problem of a server, if it has one.
 fn remark(server: &ServerView, lang: Lang) -> String {
     let failure = failure(server, lang).unwrap_or_default();
     let ServerState::LeftAlone { left, failures, .. } = &server.state else { return failure };
@@ -94,7 +93,7 @@ fn remark(server: &ServerView, lang: Lang) -> String {
     )
 }
 
-/// Failures in a row, and until when it is left alone for them.
+/// Consecutive failures, and when the circuit breaker closes again.
 fn failures(server: &ServerView) -> (u32, Option<SystemTime>) {
     match (&server.state, &server.list) {
         (ServerState::LeftAlone { left, failures, .. }, _) => (*failures, Some(SystemTime::now() + *left)),
@@ -103,7 +102,7 @@ fn failures(server: &ServerView) -> (u32, Option<SystemTime>) {
     }
 }
 
-/// How a server stands, in one word for programs: how its connection is in this run, else what earlier runs left.
+/// The state of a server in JSON: its connection in this run, otherwise the state stored by earlier runs.
 pub(super) fn state(server: &ServerView) -> &'static str {
     match (&server.state, &server.list) {
         _ if !server.spec.enabled => "disabled",
@@ -141,13 +140,13 @@ fn peer(server: &ServerView) -> Option<&str> {
     server.list.as_ref().map(|list| list.peer.as_str()).filter(|peer| !peer.is_empty())
 }
 
-/// How often it was started again, where it was started in this run at all.
+/// The number of restarts, if the server was started in this run.
 fn restarts(server: &ServerView) -> Option<u32> {
     let connected = matches!(server.state, ServerState::Connected { .. });
     (connected || server.restarts > 0).then_some(server.restarts)
 }
 
-/// The last lines it wrote to its standard error: now, or when it last ran and wrote any.
+/// The last lines of its stderr: of this run, or of the last run with any output.
 fn stderr(hub: &Hub, server: &ServerView) -> Vec<String> {
     if !server.stderr.is_empty() {
         return server.stderr.clone();
@@ -178,7 +177,7 @@ pub(super) fn details(hub: &Hub, server: &ServerView, lang: Lang) -> Vec<String>
     facts.into_iter().chain(title).chain(said.into_iter().map(|line| format!("  {line}"))).collect()
 }
 
-/// How long ago a moment was, roughly.
+/// The approximate time since `at`.
 pub(super) fn ago(at: SystemTime, lang: Lang) -> String {
     let seconds = SystemTime::now().duration_since(at).unwrap_or_default().as_secs();
     match seconds {
@@ -219,7 +218,7 @@ mod tests {
 
     use super::*;
 
-    /// What this run knows comes before what earlier ones left.
+    /// The state of this run takes precedence over that of earlier runs.
     #[test]
     fn a_server_is_told_as_it_stands_now() {
         let spec = ServerSpec::new(

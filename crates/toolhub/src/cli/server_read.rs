@@ -1,4 +1,4 @@
-//! `toolhub servers read` and `servers prompt`: one resource or prompt; images and other data go to files.
+//! `toolhub servers read` and `servers prompt`: one resource or prompt; images and other binary data are written to files.
 
 use std::path::{Path, PathBuf};
 
@@ -36,7 +36,7 @@ pub(crate) async fn prompt(app: &App, args: &PromptGetArgs) -> anyhow::Result<Ex
     show(app, result, "messages", args.output.as_deref())
 }
 
-/// Shows a result; `key` is the member that holds its items.
+/// Prints a result; `key` is the member that contains its items.
 fn show(
     app: &App,
     result: Result<RawJson, ToolError>,
@@ -97,7 +97,7 @@ fn items(result: &RawJson, key: &str) -> Vec<Item> {
     list.iter().map(item).collect()
 }
 
-/// A content of a resource, or a message of a prompt with the content inside.
+/// Parses the contents of a resource, or a message of a prompt.
 fn item(raw: &RawJson) -> Item {
     let outer = raw.object().unwrap_or_default();
     let role = text_of(&outer, "role");
@@ -118,7 +118,7 @@ fn text_of(members: &RawObject, key: &str) -> Option<String> {
     members.get(key).and_then(|value| value.decode().ok())
 }
 
-/// Writes one item to `output`, or several to `output` with a number before the extension. Existing files stay.
+/// Writes one item to `output`, or several to `output` with a number before the extension. Existing files are not overwritten.
 fn save(app: &App, items: &[Item], output: &Path) -> anyhow::Result<()> {
     for (place, item) in items.iter().enumerate() {
         let file = if items.len() == 1 { output.to_owned() } else { numbered(output, place + 1) };

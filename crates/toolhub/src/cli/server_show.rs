@@ -1,4 +1,4 @@
-//! `toolhub servers show`: everything that is known of one server, without connecting to it.
+//! `toolhub servers show`: all available information about one server, without connecting to it.
 
 use toolhub_core::{RawJson, RawObject};
 use toolhub_mcp::config::TransportSpec;
@@ -44,7 +44,7 @@ pub(crate) async fn run(app: &App, id: &str) -> anyhow::Result<Exit> {
     Ok(Exit::Done)
 }
 
-/// The tools in a table, with what is suspicious about them.
+/// Prints the tools as a table, with suspicious findings.
 pub(super) fn show_tools<'a>(app: &App, entries: impl Iterator<Item = &'a toolhub_engine::Entry>) {
     let lang = app.lang();
     let entries: Vec<_> = entries.collect();
@@ -67,7 +67,7 @@ pub(super) fn show_tools<'a>(app: &App, entries: impl Iterator<Item = &'a toolhu
     }
 }
 
-/// The command line or the address. Values of variables and headers may be secrets, and are not shown.
+/// The command line or URL. Values of variables and headers are omitted, since they may be secrets.
 fn reached_by(transport: &TransportSpec) -> String {
     match transport {
         TransportSpec::Stdio(spec) => {

@@ -1,5 +1,4 @@
-//! `toolhub servers`: the MCP servers, tested and asked; showing how they stand is left to `server_list`, changing them
-//! to `server_edit`.
+//! `toolhub servers`: tests and refreshes MCP servers. `server_list` shows their state, `server_edit` changes them.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -46,7 +45,7 @@ pub(crate) async fn run(app: &App, args: ServersArgs) -> anyhow::Result<Exit> {
     }
 }
 
-/// What to say of a server that is not configured.
+/// The error for a server that is not configured.
 pub(crate) fn unknown(app: &App, hub: &Hub, id: &str) -> UsageError {
     let servers = hub.servers();
     let names = servers.iter().map(|server| server.spec.id.as_str());
@@ -64,7 +63,7 @@ pub(crate) fn unknown(app: &App, hub: &Hub, id: &str) -> UsageError {
     })
 }
 
-/// The servers that are meant: the named ones, or all that are in use.
+/// The named servers, or all enabled servers.
 fn chosen(app: &App, hub: &Hub, named: Vec<String>) -> Result<Vec<String>, UsageError> {
     let servers = hub.servers();
     if let Some(id) = named.iter().find(|id| !servers.iter().any(|server| server.spec.id.as_str() == **id)) {
@@ -147,7 +146,7 @@ async fn test(app: &App, args: TestArgs) -> anyhow::Result<Exit> {
     Ok(exit_of(&tested))
 }
 
-/// What all tests together come to; a server that only wants a login was reached.
+/// The exit code of all tests. A server that requires a login counts as reachable.
 pub(crate) fn exit_of(tested: &[Tested]) -> Exit {
     let failures: Vec<&ToolError> = tested.iter().filter_map(|test| test.result.as_ref().err()).collect();
     let logins = failures.iter().all(|error| matches!(error, ToolError::LoginNeeded { .. }));
@@ -158,14 +157,14 @@ pub(crate) fn exit_of(tested: &[Tested]) -> Exit {
     }
 }
 
-/// What came of testing one server.
+/// The result of testing one server.
 pub(crate) struct Tested {
     pub(crate) id: String,
     pub(crate) took: Duration,
     pub(crate) result: Result<CachedList, ToolError>,
-    /// The version of MCP it speaks.
+    /// The negotiated MCP version.
     version: Option<String>,
-    /// The last lines it wrote to its standard error.
+    /// The last lines of its stderr.
     stderr: Vec<String>,
 }
 
@@ -208,7 +207,7 @@ impl Tested {
                 app.screen.line(&format!("{BAD}✗{BAD:#} {NAME}{id}{NAME:#}  {}", error.brief(lang)));
             }
         }
-        // What a server that serves well has to say is for those who want to see more.
+        // The stderr of a working server is shown only with `-v`.
         if self.result.is_err() || app.global.verbose > 0 {
             for line in &self.stderr {
                 app.screen.line(&format!("    {DIM}{line}{DIM:#}"));
@@ -217,7 +216,7 @@ impl Tested {
     }
 }
 
-/// Connects to these servers, all at once, and shows each as it comes.
+/// Connects to these servers concurrently, and prints each result when it is available.
 pub(crate) async fn test_all(app: &App, hub: &Hub, ids: Vec<String>) -> Vec<Tested> {
     let one = |id: String| async move {
         let started = Instant::now();

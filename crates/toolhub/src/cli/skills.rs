@@ -1,4 +1,4 @@
-//! `toolhub skills`: what was found, and one skill of it.
+//! `toolhub skills`: lists skills, and shows one skill.
 
 use std::path::{Path, PathBuf};
 
@@ -28,7 +28,7 @@ pub(crate) async fn run(app: &App, args: SkillsArgs) -> anyhow::Result<Exit> {
     }
 }
 
-/// What becomes of a skill, in a word for programs.
+/// The state of a skill in JSON.
 pub(super) fn state(known: &Known) -> &'static str {
     match (known.standing.may_be_used(), &known.hidden_by) {
         (true, None) => "used",
@@ -91,7 +91,7 @@ fn print(app: &App, shelf: &Snapshot) {
             Cell::from(one_line(&skill.description).as_str()),
         ]);
     }
-    // A column in which nothing stands is none.
+    // Removes empty columns.
     for column in [3, 2] {
         if rows.iter().all(|row| row.get(column).is_none_or(Cell::is_empty)) {
             rows.iter_mut().for_each(|row| drop(row.remove(column)));
@@ -114,7 +114,7 @@ pub(super) fn origin(name: &'static str, lang: Lang) -> &'static str {
     }
 }
 
-/// Says what is not as it should be, and what to do about it.
+/// Prints warnings about skills, and how to resolve them.
 fn tell(app: &App, hub: &Hub, shelf: &Snapshot) {
     let lang = app.lang();
     if shelf.skills.is_empty() && shelf.skipped.is_empty() && shelf.foreign.is_empty() {
@@ -142,7 +142,7 @@ fn tell(app: &App, hub: &Hub, shelf: &Snapshot) {
         }
         match &known.standing {
             ApprovalState::Own | ApprovalState::Approved => {}
-            // What cannot be read cannot be approved either: what to do is said by why.
+            // An unreadable skill cannot be approved; the reason contains the fix.
             ApprovalState::Unreadable(why) => {
                 let why = why.say(lang);
                 let why = visible(&why);
@@ -152,7 +152,7 @@ fn tell(app: &App, hub: &Hub, shelf: &Snapshot) {
             }
             ApprovalState::Unapproved | ApprovalState::Changed => {
                 let why = known.standing.say(lang);
-                // Of two with one name only their paths tell which is meant.
+                // If two skills have the same name, commands must use their paths.
                 let named = |other: &&Known| other.skill.name == known.skill.name;
                 let word = match shelf.skills.iter().filter(named).count() > 1 {
                     true => skills_approve::place(known).display().to_string(),
@@ -241,7 +241,7 @@ fn described(known: &Known, lang: Lang) -> RawObject {
         .with("faults", faults_json(&skill.faults, lang))
 }
 
-/// What is said of a tool that has the name of a built-in one.
+/// The note for a tool with the name of a native tool.
 pub(super) fn shadows(tool: &str, lang: Lang) -> String {
     lang.pick(
         format!("its tool `{tool}` shadows the native tool `{tool}`, and is called in its place"),
@@ -249,7 +249,7 @@ pub(super) fn shadows(tool: &str, lang: Lang) -> String {
     )
 }
 
-/// A path as it was typed, where the shell left `~` to us.
+/// Expands `~`, if the shell did not.
 pub(super) fn expanded(path: &Path) -> PathBuf {
     let home = || Some(std::env::home_dir()?.join(path.strip_prefix("~").ok()?));
     home().unwrap_or_else(|| path.to_owned())
@@ -265,7 +265,7 @@ pub(super) fn at_path<'a>(shelf: &'a Snapshot, word: &str) -> Option<&'a Known> 
         .find(|known| is(&known.skill.file) || known.skill.shape == Shape::Folder && is(&known.skill.folder))
 }
 
-/// The skill of that name, or the one whose tool has it, or that lies there.
+/// The skill with that name, path, or tool.
 pub(super) fn named<'a>(app: &App, shelf: &'a Snapshot, name: &str) -> Result<&'a Known, UsageError> {
     let found = shelf
         .named(name)
@@ -353,7 +353,7 @@ fn another_of_its_name(place: &str, lang: Lang) -> String {
     )
 }
 
-/// A text with what cannot be seen made visible, line by line.
+/// Makes invisible characters visible, line by line.
 fn visible_text(text: &str) -> String {
     text.lines().map(visible).collect::<Vec<_>>().join("\n")
 }
@@ -371,7 +371,7 @@ fn show_file(app: &App, known: &Known, file: &str) -> Exit {
     }
 }
 
-/// What a skill is and may do, without its text.
+/// Prints a skill and its permissions, without its text.
 pub(super) async fn present(app: &App, hub: &Hub, known: &Known) {
     let (lang, skill) = (app.lang(), &known.skill);
     let standing = known.standing.say(lang);

@@ -1,4 +1,4 @@
-//! `toolhub skills approve`: agreeing to skills as they are now, after showing what one agrees to.
+//! `toolhub skills approve`: approves skills in their current state, after showing them.
 
 use std::io::IsTerminal as _;
 use std::path::Path;
@@ -45,7 +45,7 @@ pub(crate) async fn run(app: &App, args: &SkillApproveArgs) -> anyhow::Result<Ex
     Ok(worst)
 }
 
-/// The skill that is meant by a name or a path. Of several with one name, the one that the word can change something of.
+/// The skill with a name or path. Of several with the same name, the one whose approval would change.
 fn meant<'a>(app: &App, shelf: &'a Snapshot, (word, revoke): (&str, bool)) -> Result<&'a Known, UsageError> {
     if let Some(known) = at_path(shelf, word) {
         return Ok(known);
@@ -74,7 +74,7 @@ fn meant<'a>(app: &App, shelf: &'a Snapshot, (word, revoke): (&str, bool)) -> Re
     }
 }
 
-/// Where a skill lies, as one would name it.
+/// The path of a skill, for display.
 pub(super) fn place(known: &Known) -> &Path {
     match known.skill.shape {
         Shape::Folder => &known.skill.folder,
@@ -136,7 +136,7 @@ async fn approve(app: &App, hub: &Hub, (known, yes): (&Known, bool)) -> anyhow::
     Ok((shown(true).with("digest", files.digest()), Exit::Done))
 }
 
-/// How many files, in words.
+/// The number of files as text.
 pub(super) fn counted(files: &FileSet, lang: Lang) -> String {
     match files.files.len() {
         1 => lang.pick("1 file".to_owned(), "1 个文件".to_owned()),
@@ -144,8 +144,8 @@ pub(super) fn counted(files: &FileSet, lang: Lang) -> String {
     }
 }
 
-/// Whether its owner agrees: asked, where there is somebody to ask. Else only to what reads, and is not suspicious; why
-/// not, where not.
+/// The owner's consent: by a prompt at a terminal. Without a terminal, only read-only skills without suspicious findings are
+/// approved; otherwise returns the reason.
 async fn consent(app: &App, known: &Known, suspicious: &[Finding]) -> anyhow::Result<Result<(), String>> {
     let (lang, asked) = (app.lang(), &known.skill.asked);
     let name = visible(&known.skill.name);

@@ -1,4 +1,4 @@
-//! `toolhub skills new` and `toolhub skills validate`: for whoever writes skills.
+//! `toolhub skills new` and `toolhub skills validate`: for authors of skills.
 
 use std::path::{Path, PathBuf};
 
@@ -43,7 +43,7 @@ pub(crate) async fn new(app: &App, args: &NewArgs) -> anyhow::Result<Exit> {
         format!("write what it does into `description`, and how into the text; then `toolhub skills validate {shown}`"),
         format!("在 `description` 中写明用途，在正文中写明做法；然后运行 `toolhub skills validate {shown}`"),
     ));
-    // It is made, whatever may be wrong with the config.
+    // The skill has been created, even if the configuration is invalid.
     let Ok(hub) = app.hub().await else { return Ok(Exit::Done) };
     let shelf = hub.skills();
     let Some(known) = at_path(&shelf, &folder.display().to_string()) else {
@@ -73,7 +73,7 @@ pub(crate) async fn new(app: &App, args: &NewArgs) -> anyhow::Result<Exit> {
 pub(crate) async fn validate(app: &App, args: &ValidateArgs) -> anyhow::Result<Exit> {
     let lang = app.lang();
     let mut looked: Vec<Looked> = Vec::new();
-    // A skill can be looked over where the config is broken; then nothing is known of other tools.
+    // Skills can be validated with an invalid configuration, but not against other tools.
     let hub = app.hub().await.ok();
     for path in &args.paths {
         let Some(place) = place_of(app, path) else { return Err(UsageError(missing(app, path)).into()) };
@@ -116,7 +116,7 @@ pub(crate) async fn validate(app: &App, args: &ValidateArgs) -> anyhow::Result<E
     Ok(if wrong == 0 { Exit::Done } else { Exit::Failed })
 }
 
-/// What breaks no rule, and should make one look twice.
+/// Findings that are not errors but should be reviewed.
 struct Odd {
     suspicious: Vec<Finding>,
     shadows: Vec<String>,
@@ -134,7 +134,7 @@ impl Odd {
     }
 }
 
-/// Where a path leads: from here, else from the config file's folder, where skills are made.
+/// Resolves a path: relative to the current folder, otherwise to the folder of the config file, where skills are created.
 fn place_of(app: &App, path: &Path) -> Option<PathBuf> {
     let here = expanded(path);
     if here.exists() {

@@ -1,4 +1,4 @@
-//! `toolhub skills run`: one tool of a skill, and no other of the same name.
+//! `toolhub skills run`: runs a tool of one skill, regardless of other tools with the same name.
 
 use toolhub::{Mending, Source, ToolCall, ToolError};
 use toolhub_core::{RawJson, Say as _};
@@ -17,7 +17,7 @@ pub(crate) async fn run(app: &App, args: &SkillRunArgs) -> anyhow::Result<Exit> 
     let hub = app.hub().await?;
     let shelf = hub.skills();
     let known = named(app, &shelf, &args.name)?;
-    // A skill with one tool need not be told which; then what stands in its place is the first argument.
+    // For a skill with one tool the name may be omitted; then the first positional argument is a pair.
     let mut pairs = args.pairs.clone();
     let mut tool = args.tool.clone();
     if let Some(first) = tool.as_ref().filter(|word| word.contains('=')).cloned() {
@@ -43,7 +43,7 @@ pub(crate) async fn run(app: &App, args: &SkillRunArgs) -> anyhow::Result<Exit> 
     Ok(outcome.result.as_ref().err().map_or(Exit::Done, Exit::from))
 }
 
-/// The tool that is meant, under its name in the catalog, and its schema.
+/// The selected tool's catalog name and schema.
 fn chosen(app: &App, known: &Known, wanted: Option<&str>) -> Result<(String, RawJson), UsageError> {
     let lang = app.lang();
     let skill = &known.skill;
@@ -63,7 +63,7 @@ fn chosen(app: &App, known: &Known, wanted: Option<&str>) -> Result<(String, Raw
     if let Some((_, shown, schema)) = found {
         return Ok(((*shown).clone(), (*schema).clone()));
     }
-    // A tool that it means to have, and cannot.
+    // A declared tool that is invalid.
     let broken = skill.faults.iter().find(|fault| all.is_empty() && fault.weight > Weight::Advice);
     if let Some(fault) = broken {
         let fault = fault.say(lang);

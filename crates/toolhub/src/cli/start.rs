@@ -1,4 +1,4 @@
-//! `toolhub` alone: a short, friendly start where nothing is configured yet, else the state of things.
+//! `toolhub` without a command: an introduction if nothing is configured, otherwise the current state.
 
 use std::path::Path;
 
@@ -11,7 +11,7 @@ use super::screen::{BOLD, DIM, NAME};
 use super::state;
 use super::table::{Cell, lines};
 
-/// Whether there are settings or servers.
+/// Whether settings or servers exist.
 fn is_configured(places: &Places) -> bool {
     let of_project =
         [".mcp.json", "toolhub.toml"].iter().any(|name| places.workspace.has_trusted(Path::new(name)));
@@ -20,7 +20,7 @@ fn is_configured(places: &Places) -> bool {
 
 pub(crate) async fn run(app: &App) -> anyhow::Result<Exit> {
     let lang = app.lang();
-    // Where nothing is configured, nothing is said of the folder either: the start uses nothing of it.
+    // Without a configuration, the notice about the folder is omitted, since nothing of the folder is used.
     let (config, home) = (app.global.config.as_deref(), app.global.home.as_deref());
     let places = Places::find_trusting(config, home, &app.run_trust());
     if config.is_some() || places.is_ok_and(|places| is_configured(&places)) {

@@ -1,5 +1,5 @@
-//! `toolhub` alone where something is configured: servers, tools, skills, the last calls and a running hub, from config and cache
-//! alone. Starts no program and connects to no server.
+//! `toolhub` without a command if a configuration exists: servers, tools, skills, the last calls and running hubs, only from the
+//! configuration and the cache. Starts no program and connects to no server.
 
 use toolhub::{Hub, ServerView};
 use toolhub_core::memory::{CallQuery, CallRecord};
@@ -15,14 +15,14 @@ use super::skills;
 use super::table::{Cell, Overflow, lines, row_lines};
 use super::tools::plural;
 
-/// How many of the last calls are shown.
+/// The number of recent calls that are shown.
 const LAST_CALLS: usize = 3;
-/// How many servers are shown.
+/// The maximum number of servers that are shown.
 const MAX_SERVERS: usize = 12;
-/// How many steps are proposed.
+/// The maximum number of suggested next steps.
 const MAX_STEPS: usize = 3;
 
-/// What is shown.
+/// The displayed state.
 struct State {
     servers: Vec<ServerView>,
     native: usize,
@@ -43,7 +43,7 @@ impl State {
             |fits: &dyn Fn(&Source) -> bool| catalog.iter().filter(|entry| fits(&entry.tool.source)).count();
         let shelf = hub.skills();
         let waiting = shelf.skills.iter().filter(|known| skills::state(known) == "waiting").count();
-        // A store that cannot be read is reported by `toolhub doctor`; the rest is worth showing without it.
+        // `toolhub doctor` reports an unreadable store; the rest is shown without it.
         let calls = hub.calls(CallQuery { limit: Some(LAST_CALLS), ..CallQuery::default() }).await;
         Self {
             servers: hub.servers(),
@@ -62,7 +62,7 @@ impl State {
         self.native + self.of_skills + self.of_servers
     }
 
-    /// What to do next, the most useful step first.
+    /// Suggested next steps, the most useful one first.
     fn next(&self, app: &App) -> Vec<String> {
         let lang = app.lang();
         let step = |en: String, zh: String| lang.pick(en, zh);

@@ -1,4 +1,4 @@
-//! `toolhub stats`: how tools have fared, in tables and small charts.
+//! `toolhub stats`: statistics of tools, as tables and small charts.
 
 use std::time::{Duration, SystemTime};
 
@@ -24,7 +24,7 @@ pub(crate) async fn run(app: &App, args: StatsArgs) -> anyhow::Result<Exit> {
         args.tool.as_ref().is_none_or(|tool| entry.tool.as_str() == tool)
             && args.source.as_ref().is_none_or(|source| entry.source.to_string() == *source)
     });
-    // Most used first; the same order every time.
+    // Most used first, with a deterministic order.
     all.sort_by(|left, right| {
         right.tally().total().cmp(&left.tally().total()).then_with(|| left.tool.cmp(&right.tool))
     });
@@ -48,7 +48,7 @@ fn table(app: &App, all: &[ToolStatistics]) {
         ["工具", "来源", "次数", "成功率", "", "中位数", "p90", "p99", "最近使用", "14 天"],
     );
     let width = app.screen.width();
-    // The bar repeats the percentage, and the chart is an extra: a narrow terminal goes without.
+    // The bar repeats the percentage, and the chart is optional: a narrow terminal omits them.
     let left_out: &[usize] = match width {
         Some(..100) => &[4, 9],
         Some(100..120) => &[4],
@@ -111,13 +111,13 @@ fn shown(time: Duration) -> String {
     }
 }
 
-/// A share as a bar of eight.
+/// A fraction as a bar of eight characters.
 fn bar(share: f64) -> String {
     let full = (share * 8.0).round() as usize;
     "█".repeat(full) + &"░".repeat(8 - full.min(8))
 }
 
-/// Calls by day, the newest last; a day without calls is a dot.
+/// Calls by day, newest last; a dot is a day without calls.
 fn chart(entry: &ToolStatistics) -> String {
     let today = Day::of(SystemTime::now()).0;
     let counts: Vec<u64> = (today - DAYS + 1..=today)

@@ -1,4 +1,4 @@
-//! One line on the terminal that tells what is being waited for: servers being connected, a call getting on.
+//! A status line on the terminal: servers being connected, and progress of a call.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -7,7 +7,7 @@ use toolhub_core::{Event, EventKind, EventSink, Say as _};
 
 use super::screen::Screen;
 
-/// Keeps the line true to the events.
+/// Updates the status line from events.
 pub(crate) struct Status {
     screen: Arc<Screen>,
     connecting: Mutex<BTreeSet<String>>,

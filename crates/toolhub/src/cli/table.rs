@@ -1,4 +1,4 @@
-//! Columns that line up, with Chinese text too.
+//! Aligned columns, including wide characters.
 
 use std::borrow::Cow;
 
@@ -6,7 +6,7 @@ use unicode_width::UnicodeWidthStr as _;
 
 use super::foreign::{Style, one_line};
 
-/// A piece of text and how it looks.
+/// A text and its style.
 #[derive(Debug, Clone)]
 pub(crate) struct Cell {
     text: String,
@@ -14,7 +14,7 @@ pub(crate) struct Cell {
 }
 
 impl Cell {
-    /// What others wrote may steer a terminal, so it is made visible here, for all tables.
+    /// Text of others may contain escape sequences, so it is sanitized here for all tables.
     pub(crate) fn new(text: impl Into<String>, style: Style) -> Self {
         let text: String = text.into();
         match one_line(&text) {
@@ -40,25 +40,25 @@ impl From<String> for Cell {
     }
 }
 
-/// What happens to the last cell of a row where it is longer than the rest of its line.
+/// How the last cell of a row is shortened if it exceeds its line.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Overflow {
     Cut,
     Fold,
 }
 
-/// Room that the last column gets at least before it moves to a line of its own.
+/// The minimum width of the last column; with less it is moved to a separate line.
 const MIN_LAST_WIDTH: usize = 20;
-/// Indent of the lines on which a row goes on.
+/// Indentation of continuation lines.
 const CONTINUED_INDENT: usize = 4;
 
-/// Lines up rows; the last column takes what is left of `width` and is cut there. Columns that do not fit beside the others
-/// go on further lines.
+/// Aligns rows; the last column gets the rest of `width` and is truncated there. Columns that do not fit are moved to further
+/// lines.
 pub(crate) fn lines(rows: &[Vec<Cell>], indent: &str, width: Option<usize>) -> Vec<String> {
     row_lines(rows, indent, (width, Overflow::Cut)).into_iter().flatten().collect()
 }
 
-/// The same, the lines of each row apart. No line is wider than `width`.
+/// Like [`lines`], with the lines of each row separate. No line is wider than `width`.
 pub(crate) fn row_lines(
     rows: &[Vec<Cell>],
     indent: &str,
@@ -108,7 +108,7 @@ pub(crate) fn row_lines(
     rows.iter().map(lines_of).collect()
 }
 
-/// The columns that begin a further line, since they do not fit beside those before them.
+/// The columns that begin a further line because they do not fit on the previous one.
 fn line_begins(widths: &[usize], indent: usize, width: Option<usize>) -> Vec<usize> {
     let Some(width) = width else { return Vec::new() };
     let mut begins = Vec::new();
@@ -125,7 +125,7 @@ fn line_begins(widths: &[usize], indent: usize, width: Option<usize>) -> Vec<usi
     begins
 }
 
-/// A text in pieces of at most this width, broken anywhere.
+/// Splits a text into parts of at most this width, at any character.
 fn chop(text: &str, width: usize) -> Vec<String> {
     let mut out = vec![String::new()];
     let mut used = 0;
@@ -143,14 +143,14 @@ fn chop(text: &str, width: usize) -> Vec<String> {
     out
 }
 
-/// The same, but what does not fit is folded under its column instead of cut.
+/// Like [`lines`], but wraps the last column instead of truncating it.
 pub(crate) fn wrapped(rows: &[Vec<Cell>], indent: &str, width: Option<usize>) -> Vec<String> {
     let Some(width) = width else { return lines(rows, indent, None) };
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
     let widest =
         |column: usize| rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.text.width()).max();
     let before: usize = (0..columns.saturating_sub(1)).map(|column| widest(column).unwrap_or(0) + 2).sum();
-    // In a narrow terminal the last column gets lines of its own.
+    // On a narrow terminal the last column is on separate lines.
     let (start, below) = match width.saturating_sub(indent.width() + before) {
         room if room >= 24 => (indent.width() + before, false),
         _ => (indent.width() + 4, true),
@@ -177,7 +177,7 @@ pub(crate) fn wrapped(rows: &[Vec<Cell>], indent: &str, width: Option<usize>) ->
     out
 }
 
-/// A text on lines of a width, broken between words, and anywhere in Chinese.
+/// Wraps a text at word boundaries, and between any Chinese characters.
 pub(crate) fn fold(text: &str, width: Option<usize>) -> Vec<String> {
     let Some(width) = width else { return vec![text.to_owned()] };
     let mut out = vec![String::new()];
@@ -188,7 +188,7 @@ pub(crate) fn fold(text: &str, width: Option<usize>) -> Vec<String> {
             out.push(String::new());
             used = 0;
         }
-        // What a line was broken at need not begin the next; an indent of the text's own stays.
+        // Removes the whitespace at which a line was broken; the text's own indentation is kept.
         let continued = out.len() > 1 && used == 0;
         if let Some(line) = out.last_mut() {
             line.push_str(if continued { piece.trim_start() } else { piece });
@@ -198,7 +198,7 @@ pub(crate) fn fold(text: &str, width: Option<usize>) -> Vec<String> {
     out.iter().map(|line| line.trim_end().to_owned()).collect()
 }
 
-/// The smallest pieces a line may be broken between: words with the space after them, and wide characters.
+/// The parts between which a line may be broken: words with the space after them, and wide characters.
 fn pieces(text: &str) -> Vec<&str> {
     let mut out = Vec::new();
     let mut start = 0;
@@ -215,7 +215,7 @@ fn pieces(text: &str) -> Vec<&str> {
     out
 }
 
-/// A text cut to a width, with `…` where it was cut.
+/// Truncates a text to a width; `…` marks the truncation.
 pub(crate) fn fit(text: &str, width: usize) -> String {
     if text.width() <= width {
         return text.to_owned();

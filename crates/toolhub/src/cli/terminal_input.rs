@@ -1,4 +1,4 @@
-//! Lines from standard input that a cancelled reader does not consume.
+//! Reads lines from standard input; a cancelled read consumes no input.
 
 use std::io::BufRead as _;
 use std::sync::Arc;
@@ -6,13 +6,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use tokio::sync::oneshot;
 
-/// Reads one line; `None` at the end of the input. Dropped before a line was typed at a terminal, it takes nothing: the
-/// next reader gets that line.
+/// Reads one line; `None` at the end of the input. If the future is dropped before a line was typed at a terminal, the next read
+/// gets that line.
 pub(crate) async fn read_line() -> Option<String> {
     let cancelled = Arc::new(AtomicBool::new(false));
     let _guard = CancelOnDrop(Arc::clone(&cancelled));
     let (sender, line) = oneshot::channel();
-    // A thread of its own, which the end of the program does not wait for.
+    // A detached thread: the process can exit while it blocks.
     std::thread::spawn(move || {
         let line = if wait_for_input(&cancelled) { read() } else { None };
         let _ = sender.send(line);
@@ -36,7 +36,7 @@ fn read() -> Option<String> {
     }
 }
 
-/// Waits until a terminal has a line, or the reader went away; whether there is something to read.
+/// Waits until a terminal has a line, or the read is cancelled. Returns whether there is input.
 #[cfg(unix)]
 fn wait_for_input(cancelled: &AtomicBool) -> bool {
     use std::io::IsTerminal as _;
@@ -45,7 +45,7 @@ fn wait_for_input(cancelled: &AtomicBool) -> bool {
 
     const INTERVAL: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
     let stdin = std::io::stdin();
-    // A terminal gives one line per read, so nothing waits in the buffer; a pipe has no other reader.
+    // A terminal returns one line per read, so that nothing is left in the buffer; a pipe has no other reader.
     if !stdin.is_terminal() {
         return true;
     }

@@ -1,4 +1,4 @@
-//! `toolhub tools`: the catalog, and one tool of it.
+//! `toolhub tools`: lists the catalog, and shows one tool.
 
 use std::sync::Arc;
 
@@ -82,7 +82,7 @@ async fn list(app: &App, args: ToolsArgs) -> anyhow::Result<Exit> {
     Ok(Exit::Done)
 }
 
-/// Every source in the order in which they are tried.
+/// All sources in routing order.
 fn sources(hub: &Hub) -> Vec<Source> {
     let servers = hub.servers().into_iter().filter(|server| server.spec.enabled);
     let skills =
@@ -123,7 +123,7 @@ fn print(app: &App, groups: &[(Source, Vec<Arc<Entry>>)]) {
             .map(|(entry, mark)| {
                 let tool = &entry.tool;
                 let mut row = vec![Cell::new(tool.name().as_str(), NAME)];
-                // Where nothing is wrong there is no need of a column.
+                // The column is omitted if no tool has a mark.
                 row.extend(any.then_some(mark));
                 row.extend([
                     Cell::new(entry.tags().iter().take(2).cloned().collect::<Vec<_>>().join(" "), DIM),
@@ -144,7 +144,7 @@ fn print(app: &App, groups: &[(Source, Vec<Arc<Entry>>)]) {
     warn_of_changes(app, &all);
 }
 
-/// Says what the marks in the list mean, and what to do about them.
+/// Explains the marks in the list, and how to resolve them.
 fn warn_of_changes(app: &App, tools: &[&Entry]) {
     let lang = app.lang();
     let those = |test: fn(&Entry) -> bool| {
@@ -189,7 +189,7 @@ pub(super) fn first_line(text: &str) -> &str {
     text.trim().lines().next().unwrap_or_default().trim()
 }
 
-/// The tools of that name, first the one that would be called; also those that are held back, which no call reaches.
+/// The tools with that name, in routing order; followed by quarantined tools, which cannot be called.
 pub(super) async fn named(
     app: &App,
     hub: &Hub,
@@ -207,7 +207,7 @@ pub(super) async fn named(
             found.push(Arc::clone(entry));
         }
     }
-    // `--source native` means native here, though a call would try the others first.
+    // `--source native` selects only native tools here, though a call would try other sources first.
     let there = |entry: &Arc<Entry>| Some(entry.tool.source.to_string().as_str()) == source;
     if found.iter().any(there) {
         found.retain(there);
@@ -299,7 +299,7 @@ fn describe(app: &App, entry: &Entry, also: &[String]) {
     }
 }
 
-/// One row for each argument: name, type, whether it must be there, what it is.
+/// One row per argument: name, type, whether it is required, description.
 fn parameters(app: &App, schema: &Value) -> Vec<Vec<Cell>> {
     let lang = app.lang();
     let required: Vec<&str> =
@@ -329,7 +329,7 @@ fn parameters(app: &App, schema: &Value) -> Vec<Vec<Cell>> {
     properties.iter().map(row).collect()
 }
 
-/// The type of an argument in a word or two.
+/// The type of an argument, abbreviated.
 fn kind(root: &Value, property: &Value) -> String {
     let linked = property["$ref"].as_str().and_then(|link| link.strip_prefix('#'));
     let property = linked.and_then(|pointer| root.pointer(pointer)).unwrap_or(property);
@@ -358,7 +358,7 @@ fn kind(root: &Value, property: &Value) -> String {
 
 fn kind_of_items(root: &Value, property: &Value) -> String {
     match &property["items"] {
-        // One level is enough to read; a schema may nest for ever.
+        // Shows one level; schemas may be nested to any depth.
         items if items["type"] == "array" => "array".to_owned(),
         Value::Object(items) if !items.contains_key("$ref") => kind(root, &property["items"]),
         _ => String::new(),

@@ -1,4 +1,4 @@
-//! `toolhub tools approve`: agreeing to definitions as they are, after showing what one agrees to.
+//! `toolhub tools approve`: approves definitions in their current state, after showing them.
 
 use std::io::IsTerminal as _;
 use std::sync::Arc;
@@ -70,7 +70,7 @@ pub(crate) async fn run(app: &App, args: ApproveArgs) -> anyhow::Result<Exit> {
     Ok(report(app, wanted.len() - left.len(), &left))
 }
 
-/// Says what was done, and what was not.
+/// Prints which tools were approved and which were not.
 fn report(app: &App, approved: usize, left: &[Arc<Entry>]) -> Exit {
     let lang = app.lang();
     if approved > 0 || left.is_empty() {
@@ -90,7 +90,7 @@ fn report(app: &App, approved: usize, left: &[Arc<Entry>]) -> Exit {
     Exit::Failed
 }
 
-/// The tools that are meant; only servers' tools are approved.
+/// The selected tools; only tools of servers are approved.
 async fn wanted(app: &App, hub: &Hub, args: &ApproveArgs) -> anyhow::Result<Result<Vec<Arc<Entry>>, Exit>> {
     let lang = app.lang();
     if let Some(tool) = &args.tool {
@@ -125,7 +125,7 @@ async fn wanted(app: &App, hub: &Hub, args: &ApproveArgs) -> anyhow::Result<Resu
     Ok(Ok(hub.catalog().iter().filter(meant).cloned().collect()))
 }
 
-/// Of several tools of one name the one that is no longer what was approved; else it must be said which.
+/// Of several tools with the same name, the one that changed since its approval; otherwise `--source` is required.
 fn one_of(app: &App, tool: &str, found: &[Arc<Entry>]) -> Result<Arc<Entry>, UsageError> {
     let lang = app.lang();
     let of_servers: Vec<&Arc<Entry>> =
@@ -154,7 +154,7 @@ fn one_of(app: &App, tool: &str, found: &[Arc<Entry>]) -> Result<Arc<Entry>, Usa
     }
 }
 
-/// What changed since the last approval; empty where nothing did, or nothing was approved.
+/// The changes since the last approval; empty without changes or without an approval.
 fn change(hub: &Hub, entry: &Entry) -> String {
     let approval = hub.approval_of(&entry.tool).filter(|_| entry.tool.trust != Trust::Approved);
     approval.map(|old| difference(&old.definition, entry.tool.definition.raw())).unwrap_or_default()
@@ -167,7 +167,7 @@ enum Length {
     FirstLine,
 }
 
-/// Shows what is about to be agreed to.
+/// Prints a tool before it is approved.
 fn present(app: &App, entry: &Entry, (change, length): (&str, Length)) {
     let (lang, tool) = (app.lang(), &entry.tool);
     let standing = findings::standing(tool.trust, lang).unwrap_or(lang.pick("not approved yet", "尚未批准"));
@@ -187,7 +187,7 @@ fn present(app: &App, entry: &Entry, (change, length): (&str, Length)) {
     }
 }
 
-/// Asks, where there is somebody to ask.
+/// Prompts for confirmation; `false` without a terminal.
 async fn agree(app: &App, entry: &Entry) -> anyhow::Result<bool> {
     if app.screen.json || !std::io::stdin().is_terminal() || !std::io::stderr().is_terminal() {
         return Ok(false);

@@ -1,4 +1,4 @@
-//! `toolhub tools diff`: what changed in a tool's definition, since it was approved or since it was last listed.
+//! `toolhub tools diff`: changes of a tool's definition since it was approved or previously listed.
 
 use std::time::SystemTime;
 
@@ -25,7 +25,7 @@ pub(crate) async fn run(app: &App, args: ShowArgs) -> anyhow::Result<Exit> {
             return Ok(Exit::from(&error));
         }
     };
-    // Whoever asks for a change wants the one that changed, though another would be called.
+    // Prefers a changed tool, even if a call would use another one.
     let changed = |trust| matches!(trust, Trust::Changed | Trust::Quarantined);
     let one = found.iter().find(|entry| changed(entry.tool.trust)).or(found.first());
     let Some(entry) = one else { return Ok(Exit::Failed) };
@@ -44,13 +44,13 @@ pub(crate) async fn run(app: &App, args: ShowArgs) -> anyhow::Result<Exit> {
     Ok(Exit::Done)
 }
 
-/// The lines that differ between two definitions, with three lines around them.
+/// The unified diff of two definitions, with three lines of context.
 pub(super) fn difference(old: &RawJson, new: &RawJson) -> String {
     let (old, new) = (json::pretty(old.get()), json::pretty(new.get()));
     TextDiff::from_lines(&old, &new).unified_diff().context_radius(3).to_string()
 }
 
-/// Shows such lines.
+/// Prints a diff.
 pub(super) fn show_difference(app: &App, difference: &str, indent: &str) {
     for line in difference.lines() {
         let style = match line.as_bytes().first() {
@@ -67,10 +67,10 @@ pub(super) fn millis(time: SystemTime) -> u64 {
     u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// A tool's definition and what it was before.
+/// A tool's definition and its previous versions.
 struct Change<'a> {
     definition: &'a ToolDefinition,
-    /// What was approved, where that is something else.
+    /// The approved definition, if it differs.
     approval: Option<Approval>,
     history: &'a [ToolVersion],
 }

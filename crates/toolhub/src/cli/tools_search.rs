@@ -1,4 +1,4 @@
-//! `toolhub tools search`: the tools that fit a request, and why.
+//! `toolhub tools search`: the tools that match a query, and their scores.
 
 use toolhub_core::finder::{Found, Search};
 use toolhub_core::{RawJson, RawObject};
@@ -24,7 +24,7 @@ pub(crate) async fn run(app: &App, args: SearchArgs) -> anyhow::Result<Exit> {
         listing(app, hub, hub.list_missing()).await?;
     }
     let found = app.interruptible(hub.search(&args.query, args.limit)).await?;
-    // Whoever wants to know why wants to see what was left out too.
+    // `--explain` also shows the tools below the threshold.
     let shown = if args.explain || args.all { found.hits.as_slice() } else { found.fitting() };
     if app.screen.json {
         let all: Vec<RawObject> =
@@ -58,7 +58,7 @@ fn print(app: &App, hits: &[Found], explain: bool) {
     }
 }
 
-/// What a score is made of, the largest first.
+/// The components of a score, largest first.
 fn parts(hit: &Found) -> String {
     let mut parts: Vec<_> = hit.parts.iter().filter(|(_, value)| value.abs() >= 0.005).collect();
     parts.sort_by(|left, right| right.1.abs().total_cmp(&left.1.abs()));
@@ -81,7 +81,7 @@ fn verdict(app: &App, found: &Search, nothing: bool) {
     }
 }
 
-/// The tool as `tools` shows it, with its score, and with how sure it is that the best of the list fits.
+/// The tool as in `tools --json`, with its score and the confidence that the first hit matches.
 fn as_json(hit: &Found, confidence: f64, explain: bool) -> RawObject {
     let shown = hit.tool.describe(&hit.tool.tags).with("score", RawJson::of(&hit.score));
     let mut shown = shown.with("confidence", RawJson::of(&confidence));

@@ -1,4 +1,4 @@
-//! The events of a run, as lines on stderr: all of them with `--trace`, the telling ones with `-v`.
+//! Prints the events of a run as lines on stderr: all of them with `--trace`, the most important ones with `-v`.
 
 use std::sync::Arc;
 use std::time::Instant;

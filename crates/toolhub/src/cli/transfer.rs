@@ -1,4 +1,4 @@
-//! What is said of servers that go from one config file to another: names and kinds, and never a value.
+//! The output of `import` and `export`: names and kinds of servers, but no values.
 
 use std::path::PathBuf;
 
@@ -11,30 +11,30 @@ use super::exit::Exit;
 use super::screen::{BAD, BOLD, DIM, GOOD, NAME};
 use super::table::{Cell, Overflow, row_lines};
 
-/// What became of the servers of one client.
+/// The results for the servers of one client.
 pub(crate) struct Report {
     pub(crate) client: Client,
     /// The client's file.
     pub(crate) file: PathBuf,
     pub(crate) rows: Vec<Row>,
-    /// Whether all this is only what would happen.
+    /// Whether nothing was written.
     pub(crate) dry_run: bool,
     /// Why a file of the client could not be read.
     pub(crate) error: Option<String>,
 }
 
-/// What became of one server.
+/// The result for one server.
 pub(crate) struct Row {
     pub(crate) outcome: Outcome,
-    /// What it is, in a few words.
+    /// A short description.
     pub(crate) summary: String,
-    /// The client's file that it is or was in.
+    /// The client's file that contains or contained it.
     pub(crate) file: PathBuf,
-    /// What went to `toolhub.toml`.
+    /// The settings written to `toolhub.toml`.
     pub(crate) settings: Vec<String>,
 }
 
-/// A server in a few words, with nothing in them that may be a secret.
+/// A short description of a server, without anything that may be a secret.
 pub(crate) fn summary(server: &ClientServer, lang: Lang) -> String {
     let names = |pairs: &[(String, String)]| {
         let names: Vec<&str> = pairs.iter().map(|(name, _)| name.as_str()).collect();
@@ -68,7 +68,7 @@ pub(crate) fn summary(server: &ClientServer, lang: Lang) -> String {
     text
 }
 
-/// An address without what may be a secret: who, path and query.
+/// A URL without parts that may be secrets: user info, path and query.
 fn host(url: &str) -> String {
     let Some((scheme, rest)) = url.split_once("://") else { return "…".to_owned() };
     let host = rest.split(['/', '?', '#']).next().unwrap_or_default();
@@ -77,7 +77,7 @@ fn host(url: &str) -> String {
 }
 
 impl Report {
-    /// How the command ends: servers were there, and none of them could be used.
+    /// The exit code: `Failed` if there were servers and none of them could be used.
     pub(crate) fn exit(&self) -> Exit {
         let skipped = self.rows.iter().all(|row| row.outcome.action == Action::Skipped);
         match &self.error {
@@ -133,7 +133,7 @@ impl Report {
 }
 
 impl Row {
-    /// Whether it stands in the file now.
+    /// Whether it was written to the file.
     pub(crate) fn is_written(&self) -> bool {
         matches!(self.outcome.action, Action::Added | Action::Replaced)
     }

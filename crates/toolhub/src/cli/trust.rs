@@ -1,4 +1,4 @@
-//! `toolhub trust`: shows what the current folder would run, see and contact, and trusts it if its owner agrees.
+//! `toolhub trust`: shows what the current folder would run, read and contact, and trusts it if its owner agrees.
 
 use std::collections::BTreeMap;
 use std::io::IsTerminal as _;
@@ -16,12 +16,12 @@ use super::foreign::Style;
 use super::options_trust::TrustArgs;
 use super::screen::{BAD, BOLD, DIM, GOOD, NAME, ODD};
 
-/// The most changed files that are listed.
+/// The maximum number of changed files that are listed.
 const MAX_CHANGES: usize = 40;
 
 pub(crate) async fn run(app: &App, args: &TrustArgs) -> anyhow::Result<Exit> {
     let lang = app.lang();
-    // What is asked here is what the list says: flags and variables for one run do not count.
+    // Uses the list of trusted folders only: options and variables for one run are ignored.
     let places = Places::find_trusting(
         None,
         app.global.home.as_deref(),
@@ -32,7 +32,8 @@ pub(crate) async fn run(app: &App, args: &TrustArgs) -> anyhow::Result<Exit> {
         return list(app, &places);
     }
     if let Some(path) = &args.revoke {
-        // Without a path it is what `toolhub trust` would trust here: in a subfolder, the project around it.
+        // Without a path it applies to the folders that `toolhub trust` would trust here: in a subfolder, those of the
+        // surrounding project.
         let here = || places.workspace.folders().map(Path::to_path_buf).collect::<Vec<_>>();
         let paths = if path.as_os_str() == "." { here() } else { Vec::new() };
         let paths = if paths.is_empty() { vec![path.clone()] } else { paths };
@@ -111,7 +112,7 @@ pub(crate) async fn run(app: &App, args: &TrustArgs) -> anyhow::Result<Exit> {
     Ok(Exit::Done)
 }
 
-/// Asks the owner; the error says why there is no consent.
+/// Prompts the owner; the error is the reason for missing consent.
 async fn agree(app: &App, args: &TrustArgs, reviews: &[Review]) -> anyhow::Result<Result<(), UsageError>> {
     let lang = app.lang();
     if let Some(problem) = reviews.iter().find_map(|review| review.problems.first()) {
@@ -173,7 +174,7 @@ fn revoke(app: &App, places: &Places, paths: &[PathBuf]) -> anyhow::Result<Exit>
     let lang = app.lang();
     let mut any = false;
     for path in paths {
-        // A folder that is gone is still on the list under the name it had.
+        // A deleted folder is still on the list by its previous path.
         let real = path.canonicalize().or_else(|_| std::path::absolute(path))?;
         let key = real.display().to_string();
         let mut found = false;
@@ -303,7 +304,7 @@ fn texts(app: &App, (title, style): (&str, Style), all: &[Text]) {
     }
 }
 
-/// A word of a command, quoted where its boundaries would not be seen otherwise.
+/// A word of a command, quoted if it has special characters.
 fn quoted(word: &str) -> String {
     let plain = |c: char| c.is_alphanumeric() || "-_./:=@%+,~".contains(c);
     match !word.is_empty() && word.chars().all(plain) {

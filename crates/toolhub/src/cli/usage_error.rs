@@ -1,4 +1,4 @@
-//! What is said to a command line that cannot be read, or that asks for help.
+//! Errors of the command line parser, and its help.
 
 use std::error::Error as _;
 use std::process::ExitCode;
@@ -12,7 +12,7 @@ use super::exit::Exit;
 use super::foreign::one_line;
 use super::help::with_chinese_placeholder;
 
-/// Answers a command line that cannot be read, or that asks for help.
+/// Prints a parser error or the help.
 pub(crate) fn refuse(error: &clap::Error, lang: Lang) -> ExitCode {
     let wanted_help = matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
     if wanted_help {
@@ -20,7 +20,7 @@ pub(crate) fn refuse(error: &clap::Error, lang: Lang) -> ExitCode {
         let _ = std::io::Write::write_all(&mut anstream::stdout().lock(), text.as_bytes());
         return Exit::Done.into();
     }
-    // An argument may be a file name that another user chose.
+    // An argument may be a file name chosen by another user.
     match in_chinese(error).filter(|_| lang == Lang::Zh) {
         Some(text) => to_stderr(&text),
         None => to_stderr(&with_chinese_placeholder(error.render().to_string(), lang)),
@@ -29,14 +29,14 @@ pub(crate) fn refuse(error: &clap::Error, lang: Lang) -> ExitCode {
 }
 
 fn to_stderr(text: &str) {
-    // A line break inside an argument would begin a line of its own.
+    // A line break inside an argument would start a separate line.
     let broken = std::env::args_os().any(|arg| arg.as_encoded_bytes().contains(&b'\n'));
     let text = if broken { one_line(text) } else { text.into() };
     let lines = text.lines().map(|line| visible(line).into_owned() + "\n").collect::<String>();
     let _ = std::io::Write::write_all(&mut anstream::stderr().lock(), lines.as_bytes());
 }
 
-/// The error with its tip and its usage line, as the parser writes them in English; `None` for kinds without a Chinese text.
+/// The error with its tip and usage line in Chinese, as clap formats them in English; `None` for kinds without a Chinese text.
 fn in_chinese(error: &clap::Error) -> Option<String> {
     let mut text = format!("错误：{}\n", message(error)?);
     for tip in tips(error) {
@@ -101,12 +101,12 @@ fn message(error: &clap::Error) -> Option<String> {
     Some(text)
 }
 
-/// What was probably meant.
+/// Suggestions for a misspelled word.
 fn tips(error: &clap::Error) -> Vec<String> {
     let near = [ContextKind::SuggestedSubcommand, ContextKind::SuggestedArg, ContextKind::SuggestedValue];
     let near: Vec<String> = near.into_iter().filter_map(|kind| context(error, kind)).flatten().collect();
     if !near.is_empty() {
-        // The likeliest comes last.
+        // clap puts the best suggestion last.
         let near: Vec<String> = near.iter().rev().map(|near| format!("`{near}`")).collect();
         return vec![format!("是否想用 {}？", near.join("、"))];
     }

@@ -39,7 +39,7 @@ pub struct Access {
 /// Why a request is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Refusal {
-    /// `Host` is missing, repeated or no authority, or the target names another one (RFC 9112, 3.2).
+    /// `Host` is missing, repeated or not a valid authority, or differs from that of the target (RFC 9112, 3.2).
     Authority,
     Host,
     Origin,

@@ -81,8 +81,8 @@ pub struct Gateway {
     session_ids: SessionIds,
     rounds: PendingInputs,
     clients: AtomicU64,
-    /// Shared by all modern clients, which have neither requests from the server outside of results nor a log level of a
-    /// session.
+    /// Placeholders that all modern clients share: they receive server requests as results, and have no session with a log
+    /// level.
     never: (Arc<Questions>, Arc<Level>),
     tasks: TaskTracker,
     closing: CancellationToken,
@@ -265,8 +265,8 @@ impl Gateway {
     }
 
     async fn hand_over(&self, method: Handed, mut params: RawObject, caller: CallerLink) -> Served {
-        // Drops keys that differ from a checked one only in case: a server that ignores the case could read an unchecked
-        // `requestState`, or another name than the one that was checked.
+        // Removes `inputResponses` and `requestState` in any case (they are forwarded as extras), and aliases of the checked
+        // key that differ only in case: a server that ignores the case of keys could read an unchecked state or name.
         let (key, retried) = (method.key(), [INPUT_RESPONSES, REQUEST_STATE].map(folded));
         params.retain(|name| {
             let name_folded = folded(name);

@@ -158,7 +158,7 @@ mod tests {
         }
         // Another key.
         assert!(ids("work", &Arc::new(SessionRecord::in_memory())).verify(&id, &ann).is_none());
-        // Every other character at every position.
+        // Another character at each position.
         for at in 0..id.len() {
             for byte in *b"AB-_=.a9 " {
                 let mut forged = id.clone().into_bytes();

@@ -65,7 +65,7 @@ pub(crate) struct Head<'a> {
 }
 
 impl Head<'_> {
-    /// Returns whether `Content-Type` and `Accept` are as the Streamable HTTP transport requires.
+    /// Returns whether the headers are as the Streamable HTTP transport requires ([`mcp::fits`]).
     pub(crate) fn fits(&self) -> bool {
         self.known.fits
     }

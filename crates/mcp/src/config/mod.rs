@@ -1,4 +1,4 @@
-//! The configuration of MCP servers: what one server is, and the `mcpServers` files it is read from and kept in.
+//! The configuration of MCP servers: the specification of a server, and reading and writing of `mcpServers` files.
 
 pub mod clients;
 mod edit;

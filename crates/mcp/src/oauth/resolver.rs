@@ -1,5 +1,5 @@
-//! Looks names up for the requests of a login, and keeps to the addresses that they may lead to. It is asked when a
-//! connection is made, so that a name that changes between a check and its use gains nothing.
+//! DNS resolver for the requests of a login, restricted to the addresses that are allowed. It checks when a connection is
+//! opened, so that a DNS record that changes after an earlier check has no effect (DNS rebinding).
 
 use std::net::SocketAddr;
 use std::sync::OnceLock;
@@ -13,11 +13,11 @@ use super::address::Network;
 use super::error::OAuthError;
 use crate::transport::http::client::{build, is_same_origin};
 
-/// Variables that name a proxy, whose own address is its owner's choice.
+/// Environment variables that configure a proxy. Its address is the owner's choice and not restricted.
 const PROXIES: [&str; 6] =
     ["HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"];
 
-/// Finds only addresses that a server of this network may lead to.
+/// Resolves only to addresses that a server of this network may point to.
 struct Guarded {
     server: Network,
     proxies: Vec<String>,
@@ -52,7 +52,7 @@ impl Resolve for Guarded {
     }
 }
 
-/// Those of the addresses that may be used; `None` where there are some, but none of them may.
+/// The allowed addresses; `None` if there are addresses, but none is allowed.
 fn admitted(
     server: Network,
     found: impl Iterator<Item = SocketAddr>,
@@ -64,7 +64,7 @@ fn admitted(
     (found.is_empty() || !allowed.is_empty()).then_some(allowed)
 }
 
-/// The client for what a server of that network names; for what its owner names, one that goes anywhere.
+/// The client for URLs that a server of this network names; for configured URLs, one without restriction.
 pub(super) fn client(server: Network) -> Result<Client, OAuthError> {
     static ANYWHERE: OnceLock<Result<Client, String>> = OnceLock::new();
     static PRIVATE: OnceLock<Result<Client, String>> = OnceLock::new();
@@ -82,7 +82,7 @@ pub(super) fn client(server: Network) -> Result<Client, OAuthError> {
     client.clone().map_err(OAuthError::Config)
 }
 
-/// Documents may have moved within their origin. A form with a secret in it is never sent a second time.
+/// Follows redirects of documents within their origin. A form, which may contain a secret, is never sent a second time.
 fn documents_only() -> Policy {
     Policy::custom(|attempt| {
         let form = matches!(attempt.status().as_u16(), 307 | 308);
@@ -90,11 +90,10 @@ fn documents_only() -> Policy {
     })
 }
 
-/// Whether a name, as it is now, is one that a server of that network may lead to. For what a browser opens, which looks it
-/// up by itself.
+/// Checks the current addresses of a host name. Used for URLs that a browser opens, which resolves the name itself.
 pub(super) async fn check_name(server: Network, url: &Url) -> Result<(), OAuthError> {
     let Some(host) = url.host_str().filter(|_| Network::named_by(url).is_none()) else { return Ok(()) };
-    // A name that cannot be found now leads nowhere.
+    // A name that cannot be resolved is harmless.
     let Ok(found) = tokio::net::lookup_host((host, 0)).await else { return Ok(()) };
     match admitted(server, found, false) {
         Some(_) => Ok(()),
@@ -125,12 +124,12 @@ mod tests {
         check(Network::Public, &[], Some(&[]));
     }
 
-    /// The name is found at this machine when the connection is made, whatever was checked before.
+    /// The name resolves to this machine when the connection is opened, whatever was checked before.
     #[tokio::test]
     async fn names_of_this_machine_are_not_connected_to() {
         let listener = tokio::net::TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
         let port = listener.local_addr().unwrap().port();
-        // Written so that neither we nor the client take it for `localhost` before it is looked up.
+        // Called directly, since a URL with `localhost` is recognized before it is resolved.
         let refused = Guarded::new(Network::Public).resolve("localhost".parse().unwrap()).await;
         let error = refused.err().map(|error| error.to_string()).unwrap_or_default();
         assert!(error.contains("this machine"), "{error}");

@@ -1,5 +1,5 @@
-//! What a protected server says of itself: who it is, and who logs people in for it (RFC 9728; 2026-07-28,
-//! authorization server discovery).
+//! Protected resource metadata: the resource identifier and its authorization servers (RFC 9728; 2026-07-28, authorization
+//! server discovery).
 
 use serde::Deserialize;
 use url::Url;
@@ -10,14 +10,14 @@ use super::fetch::Fetch;
 
 const WELL_KNOWN: &str = "/.well-known/oauth-protected-resource";
 
-/// A protected server.
+/// A protected resource.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Resource {
-    /// What tokens are asked for (RFC 8707).
+    /// The resource indicator for token requests (RFC 8707).
     pub(crate) name: String,
-    /// Who logs people in for it, best first.
+    /// Its authorization servers, preferred first.
     pub(crate) issuers: Vec<String>,
-    /// The scopes that its basic functions need, where it says so.
+    /// The scopes for its basic functions, if listed.
     pub(crate) scopes: Option<Vec<String>>,
 }
 
@@ -32,7 +32,7 @@ struct Document {
 }
 
 impl Resource {
-    /// Finds the description of the server at `server`: where the challenge says, else at the well-known places.
+    /// Fetches the metadata of the server at `server`: from the URL in the challenge, otherwise from the well-known URLs.
     pub(crate) async fn find(
         fetch: &Fetch,
         server: &Url,
@@ -51,7 +51,7 @@ impl Resource {
         Ok(None)
     }
 
-    /// A description speaks for its server alone, or for a part of its host that the server is in (RFC 9728 §3.3).
+    /// The metadata is valid only for its own server, or for a parent path on the same origin (RFC 9728 §3.3).
     fn checked(server: &Url, document: Document) -> Result<Self, OAuthError> {
         let name = document.resource.unwrap_or_else(|| canonical(server));
         if !covers(&name, server) {
@@ -62,7 +62,7 @@ impl Resource {
     }
 }
 
-/// The server's own name where it does not give one: no query, no fragment, no slash that means nothing.
+/// The default resource identifier: without query, fragment and a lone trailing slash.
 pub(crate) fn canonical(server: &Url) -> String {
     let mut url = server.clone();
     url.set_query(None);
@@ -78,7 +78,7 @@ fn covers(resource: &str, server: &Url) -> bool {
     resource.origin() == server.origin() && resource.fragment().is_none() && inside
 }
 
-/// Under the endpoint's path first, then at the root.
+/// Below the endpoint's path first, then at the root.
 fn well_known(server: &Url) -> Vec<Url> {
     let path = server.path().trim_end_matches('/');
     let under = (!path.is_empty()).then(|| format!("{WELL_KNOWN}{path}"));
@@ -86,7 +86,7 @@ fn well_known(server: &Url) -> Vec<Url> {
     paths.map(|path| at_path(server, &path)).collect()
 }
 
-/// The same host, another path.
+/// The same origin with another path.
 pub(crate) fn at_path(url: &Url, path: &str) -> Url {
     let mut url = url.clone();
     url.set_query(None);

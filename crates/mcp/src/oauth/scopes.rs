@@ -1,39 +1,39 @@
-//! Scopes: which are asked for, and how those that are missing are added (2026-07-28, basic/authorization: scope
-//! selection strategy, step-up authorization flow).
+//! Selects the scopes to request, and adds missing ones (2026-07-28, basic/authorization: scope selection strategy, step-up
+//! authorization flow).
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// A set of scopes, in the order they were first named.
+/// A set of scopes in insertion order.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub(crate) struct Scopes(Vec<String>);
 
-/// What there is to choose from.
+/// The inputs of the scope selection.
 #[derive(Debug, Default)]
 pub(crate) struct Choice<'a> {
-    /// What the owner wrote into the config.
+    /// The scopes in the configuration.
     pub(crate) configured: &'a [String],
-    /// What the challenge said.
+    /// The scopes of the challenge.
     pub(crate) challenged: Scopes,
-    /// What the protected resource lists.
+    /// The scopes that the protected resource lists.
     pub(crate) supported: Option<&'a [String]>,
-    /// What was asked for before, and what was found to be missing.
+    /// The scopes requested before, and those found to be missing.
     pub(crate) before: Scopes,
-    /// Whether the authorization server gives refresh tokens for `offline_access`.
+    /// Whether the authorization server issues refresh tokens for `offline_access`.
     pub(crate) offline: bool,
 }
 
 pub(crate) const OFFLINE: &str = "offline_access";
 
 impl Scopes {
-    /// The scopes of a space-separated list.
+    /// Parses a space-separated list.
     pub(crate) fn parse(text: &str) -> Self {
         Self::default().with(text.split_ascii_whitespace())
     }
 
-    /// These, and those that are not yet among them.
+    /// Adds the scopes that are not in the set yet.
     pub(crate) fn with<'a>(mut self, more: impl IntoIterator<Item = &'a str>) -> Self {
         for scope in more {
             if !scope.is_empty() && !self.0.iter().any(|known| known == scope) {
@@ -51,7 +51,7 @@ impl Scopes {
         self.0.is_empty()
     }
 
-    /// Whether all of `others` are among these.
+    /// Whether all of `others` are in the set.
     pub(crate) fn cover(&self, others: &Self) -> bool {
         others.0.iter().all(|other| self.0.contains(other))
     }
@@ -64,14 +64,14 @@ impl fmt::Display for Scopes {
 }
 
 impl Choice<'_> {
-    /// What to ask for: what the challenge names, else what the resource lists, else nothing; where the owner chose,
-    /// that stands in place of the list. What was asked for before is kept, so that no permission is lost.
+    /// The scopes to request: those of the challenge, otherwise those that the resource lists, otherwise none. Configured
+    /// scopes replace the list. Scopes requested before are kept, so that no permission is lost.
     pub(crate) fn scopes(&self) -> Scopes {
         let own = Scopes::default().with(self.configured.iter().map(String::as_str));
         let needed = own.with(self.challenged.iter());
         let listed = self.supported.filter(|_| needed.is_empty() && self.before.is_empty());
         let chosen = needed.with(listed.into_iter().flatten().map(String::as_str)).with(self.before.iter());
-        // Without any other scope the server gives its default; naming one would narrow that.
+        // Without scopes the server grants its default; requesting one would narrow it.
         let offline = self.offline && !chosen.is_empty();
         chosen.with(offline.then_some(OFFLINE))
     }

@@ -1,4 +1,4 @@
-//! A text that must never be shown: nothing prints it, nothing writes it by accident, and it is wiped when dropped.
+//! A string that is never printed or serialized by accident, and is zeroed on drop.
 
 use std::fmt;
 
@@ -6,22 +6,23 @@ use serde::Serializer;
 use serde::de::{Deserialize, Deserializer, Error, Visitor};
 use zeroize::Zeroizing;
 
-/// A token, a code or a password. It has no `Display` and no `Serialize`; whoever needs the text must say so.
+/// A token, a code or a password. It implements neither `Display` nor `Serialize`; the text is accessible only through
+/// `expose`.
 #[derive(Clone, PartialEq, Eq, Default)]
 pub struct Secret(Zeroizing<String>);
 
 impl Secret {
-    /// Takes a text in.
+    /// Wraps a text.
     pub fn new(text: impl Into<String>) -> Self {
         Self(Zeroizing::new(text.into()))
     }
 
-    /// The text, for the one place that must have it.
+    /// The text.
     pub fn expose(&self) -> &str {
         &self.0
     }
 
-    /// `text` without this secret, should a peer have put it there.
+    /// Replaces this secret in `text`, in case a peer echoed it.
     pub(crate) fn hidden_in(&self, text: &str) -> String {
         if self.0.is_empty() { text.to_owned() } else { text.replace(self.expose(), "…") }
     }
@@ -36,7 +37,7 @@ impl fmt::Debug for Secret {
 impl<'de> Deserialize<'de> for Secret {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct Text;
-        // The usual complaint quotes what it found; a number in a secret's place is most likely the secret.
+        // Default error messages quote the value; a number in place of a secret is probably the secret.
         fn no_text<E: Error>() -> Result<Secret, E> {
             Err(E::custom("a secret should be a string"))
         }
@@ -63,12 +64,12 @@ impl<'de> Deserialize<'de> for Secret {
                 no_text()
             }
         }
-        // Not `deserialize_str`: a deserializer that expects a text complains, and quotes, by itself.
+        // Not `deserialize_str`: deserializers that expect a string create an error of their own that quotes the value.
         deserializer.deserialize_any(Text)
     }
 }
 
-/// Writes a secret as it is: for the token store alone.
+/// Serializes a secret in plain text, for the token store only.
 pub(super) fn write_plain<S: Serializer>(secret: &Option<Secret>, serializer: S) -> Result<S::Ok, S::Error> {
     match secret {
         Some(secret) => serializer.serialize_some(secret.expose()),

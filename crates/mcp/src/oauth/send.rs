@@ -1,4 +1,4 @@
-//! Sending a request to a server that may want to know who is calling: the whole of what a transport sees of logins.
+//! Sends a request to a server that may require a token: the interface between transports and logins.
 
 use std::sync::Arc;
 
@@ -10,16 +10,16 @@ use super::challenge::Challenge;
 use super::secret::Secret;
 use crate::error::McpError;
 
-/// Has the tokens for one server.
+/// Provides the tokens for one server.
 pub(crate) trait Authorizer: Send + Sync {
-    /// The token to send, renewed where it is about to run out; `None` where there is none.
+    /// The token to send, renewed if it is about to expire; `None` if there is none.
     fn token(&self) -> BoxFuture<'_, Result<Option<Secret>, McpError>>;
 
-    /// Whether it is known that there is no token, and none can be had without being refused first.
+    /// Whether it is certain that there is no token, and none can be obtained before a refusal.
     fn is_stranger(&self) -> bool;
 
-    /// What to do about a refusal: a token to try once more with, `None` where the refusal is about something else,
-    /// or why nothing helps.
+    /// Handles a refusal. Returns a token for another attempt, `None` if the refusal has another reason, or the error if no
+    /// token can be obtained.
     fn refused(&self, refusal: Refusal) -> BoxFuture<'_, Result<Option<Secret>, McpError>>;
 }
 
@@ -28,48 +28,48 @@ pub(crate) trait Authorizer: Send + Sync {
 pub(crate) struct Refusal {
     /// 401 or 403.
     pub(crate) status: u16,
-    /// What it asks for.
+    /// The challenge.
     pub(crate) challenge: Option<Challenge>,
-    /// The token it refused.
+    /// The refused token.
     pub(crate) used: Option<Secret>,
-    /// Which refusal of the same request this is, from 1.
+    /// The number of refusals of this request so far, from 1.
     pub(crate) count: u8,
 }
 
-/// When a request may be sent a second time.
+/// Under which conditions a request may be sent a second time.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum Repeat {
-    /// Only after a refusal that the protocol defines as made before processing: a second copy might take effect too.
+    /// Only after a refusal that is defined to happen before processing: otherwise the request might take effect twice.
     #[default]
     IfUnprocessed,
-    /// It only reads, or has the same effect however often it is sent.
+    /// Read-only or idempotent.
     Safe,
 }
 
 impl Repeat {
-    /// Whether a request may be sent again that was answered like this.
+    /// Whether the request may be sent again after this response.
     pub(crate) fn allows(self, status: StatusCode, headers: &HeaderMap) -> bool {
         self == Self::Safe || is_unprocessed(status, headers)
     }
 }
 
-/// Whether an error status is defined to mean that the request was not processed. Everything else, 503 and 429 included,
-/// may come from a proxy after the request took effect.
+/// Whether an error status is defined to mean that the request was not processed. All others, including 503 and 429, may come
+/// from a proxy after the request took effect.
 pub(crate) fn is_unprocessed(status: StatusCode, headers: &HeaderMap) -> bool {
     match status.as_u16() {
-        // RFC 9110, sections 15.4.8 and 15.4.9: the request is to be made elsewhere.
+        // RFC 9110, sections 15.4.8 and 15.4.9: the request has to be sent to another URL.
         307 | 308 => true,
-        // RFC 9110, section 15.5.2: "has not been applied"; the challenge is what makes it that status.
+        // RFC 9110, section 15.5.2: "has not been applied". A 401 must carry a challenge.
         401 => headers.contains_key(WWW_AUTHENTICATE),
-        // A plain 403 may come from a filter that looks at answers; this one is of the authorization itself (RFC 6750,
-        // section 3.1; 2025-11-25, basic/authorization: scope challenge handling).
+        // A plain 403 may come from a filter that inspects responses; with this challenge it comes from the authorization
+        // itself (RFC 6750, section 3.1; 2025-11-25, basic/authorization: scope challenge handling).
         403 => Challenge::bearer(headers).is_some_and(|challenge| challenge.wants_more_scopes()),
         _ => false,
     }
 }
 
-/// Sends a request; where its token is refused, once more with another, if `repeat` allows that. The caller sets the
-/// deadline, and reads errors of `request` with `wrong`.
+/// Sends a request; after a refusal of its token, once more with another, if `repeat` allows it. The caller applies the
+/// timeout; `wrong` converts send errors.
 pub(crate) async fn send(
     request: RequestBuilder,
     authorizer: Option<&Arc<dyn Authorizer>>,
@@ -91,7 +91,7 @@ pub(crate) async fn send(
         let token = match authorizer.refused(refusal).await {
             Ok(token) => token.filter(|_| again),
             Err(error) if again => return Err(error),
-            // The next request has the new token, or is told to log in. Of this one the status is all that is known.
+            // The next request uses the new token, or fails with a login error. This one returns the status only.
             Err(_) => None,
         };
         let (Some(token), Some(request)) = (token, spare.take()) else { break };

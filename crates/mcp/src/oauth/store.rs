@@ -1,5 +1,5 @@
-//! Where logins are kept between runs: `tokens.json` in the data folder, the owner's alone; where the system has a
-//! keyring that works, the file only says so.
+//! Stores logins between runs: in `tokens.json` in the data folder, readable by the owner only. With a working system keyring,
+//! the file only refers to it.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -13,12 +13,12 @@ use super::keyring::Keyring;
 use super::lock::{Lock, NotTaken, hash_of};
 use super::record::Record;
 
-/// How long another process may be writing.
+/// How long to wait for another process that writes the file.
 const WRITING: Duration = Duration::from_secs(5);
-/// How long another process may be renewing a token: longer than a renewal may take.
+/// How long to wait for another process that renews a token: longer than a renewal may take.
 const RENEWING: Duration = Duration::from_secs(40);
 
-/// The logins of all servers, each under a key of its owner's choice.
+/// The logins of all servers, by key.
 #[derive(Debug)]
 pub struct TokenStore {
     folder: PathBuf,
@@ -28,15 +28,15 @@ pub struct TokenStore {
 #[derive(Serialize, Deserialize)]
 struct Document {
     version: u32,
-    /// Each decoded by itself: one that cannot be read costs that server alone.
+    /// Decoded separately, so that an invalid entry affects only its own server.
     servers: Map<String, Value>,
-    /// Which authorization server credentials are bound to. They outlive logins.
+    /// The authorization servers that credentials are bound to. They outlive logins.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     issuers: Map<String, Value>,
 }
 
 impl TokenStore {
-    /// The logins kept in this data folder.
+    /// The store in this data folder.
     pub fn new(folder: &Path) -> Self {
         Self { folder: folder.to_owned(), keyring: Keyring::new(folder) }
     }
@@ -45,7 +45,7 @@ impl TokenStore {
         self.folder.join("tokens.json")
     }
 
-    /// A login, if there is one.
+    /// Loads a login, if there is one.
     pub(crate) async fn load(&self, key: &str) -> Result<Option<Record>, OAuthError> {
         let file = self.file();
         let Some(entry) = blocking(move || read(&file)).await?.servers.remove(key) else {
@@ -58,11 +58,11 @@ impl TokenStore {
             },
             false => entry,
         };
-        // Written by another version, or by hand: as good as no login, and the next login replaces it.
+        // An entry of another version or an invalid one counts as no login; the next login replaces it.
         Ok(Record::deserialize(entry).ok())
     }
 
-    /// Keeps a login in place of the one before.
+    /// Stores a login, replacing the previous one.
     pub(crate) async fn save(&self, key: &str, record: &Record) -> Result<(), OAuthError> {
         let failed = |_| OAuthError::Store("it cannot be written down".to_owned());
         let text = zeroize::Zeroizing::new(serde_json::to_string(record).map_err(failed)?);
@@ -73,7 +73,7 @@ impl TokenStore {
         self.change(key, Some(entry)).await.map(drop)
     }
 
-    /// Forgets a login; whether there was one.
+    /// Removes a login. Returns whether there was one.
     pub(crate) async fn forget(&self, key: &str) -> Result<bool, OAuthError> {
         let before = self.change(key, None).await?;
         if before == Some(in_keyring()) {
@@ -82,8 +82,8 @@ impl TokenStore {
         Ok(before.is_some())
     }
 
-    /// Keeps other processes from renewing the same login at the same time: a refresh token works once.
-    /// `None` where there can be no locks; then nothing can be kept either.
+    /// Prevents other processes from renewing the same login concurrently: a refresh token works once. `None` if locks are not
+    /// possible; then nothing can be stored either.
     pub(crate) async fn renewing(&self, key: &str) -> Result<Option<Lock>, OAuthError> {
         let file = self.folder.join("locks").join(format!("{}.lock", hash_of(key)));
         match Lock::take(file, RENEWING).await {
@@ -93,16 +93,16 @@ impl TokenStore {
         }
     }
 
-    /// The authorization server that credentials are bound to, if they are.
+    /// The authorization server that credentials are bound to, if any.
     pub(crate) async fn binding(&self, key: &str) -> Result<Option<Binding>, OAuthError> {
         let file = self.file();
         let Some(entry) = blocking(move || read(&file)).await?.issuers.remove(key) else { return Ok(None) };
-        // What cannot be read must not count as unbound.
+        // An invalid entry must not count as unbound.
         let odd = |_| OAuthError::Store(format!("`{}` has an odd entry in `issuers`", self.file().display()));
         Binding::deserialize(entry).map(Some).map_err(odd)
     }
 
-    /// Binds credentials to an authorization server in place of the one before, or to none.
+    /// Replaces the authorization server that credentials are bound to, or removes the binding.
     pub(crate) async fn bind(&self, key: &str, binding: Option<&Binding>) -> Result<(), OAuthError> {
         let entry = binding
             .map(|Binding { issuer, token_origin }| json!({"issuer": issuer, "token_origin": token_origin}));
@@ -135,7 +135,7 @@ impl TokenStore {
     }
 }
 
-/// What stands in the file for a login that the keyring has.
+/// The placeholder in the file for a login in the keyring.
 fn in_keyring() -> Value {
     json!({"kept_in": "keyring"})
 }
@@ -150,7 +150,7 @@ async fn blocking<T: Send + 'static>(
 fn read(file: &Path) -> Result<Document, OAuthError> {
     let wrong = |what: String| OAuthError::Store(format!("`{}` {what}", file.display()));
     match std::fs::read(file) {
-        // Never the parser's own words: they quote what they found.
+        // Never the parser's message, which quotes the input.
         Ok(bytes) => serde_json::from_slice(&bytes).map_err(|error| {
             let (line, column) = (error.line(), error.column());
             wrong(format!(
@@ -164,7 +164,7 @@ fn read(file: &Path) -> Result<Document, OAuthError> {
     }
 }
 
-/// Replaces the file in one step by one that is the owner's alone, whatever the old one was.
+/// Replaces the file atomically by one that only the owner can read, whatever the mode of the old one.
 fn write(file: &Path, document: &Document) -> Result<(), OAuthError> {
     let failed = |error: std::io::Error| OAuthError::Store(format!("`{}`: {error}", file.display()));
     let folder = file.parent().unwrap_or(Path::new("."));

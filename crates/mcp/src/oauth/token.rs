@@ -1,4 +1,4 @@
-//! The token endpoint: a code, a refresh token or a client's own name in, tokens out (RFC 6749 §4.1.3, §4.4, §6).
+//! The token endpoint: exchanges a code, a refresh token or client credentials for tokens (RFC 6749 §4.1.3, §4.4, §6).
 
 use std::time::Duration;
 
@@ -14,14 +14,14 @@ use super::record::Tokens;
 use super::registration::{Client, Method};
 use super::secret::Secret;
 
-/// Where tokens are asked for, and as whom.
+/// A token endpoint and the client that uses it.
 pub(crate) struct Desk<'a> {
     pub(crate) fetch: &'a Fetch,
     pub(crate) endpoint: &'a Url,
     pub(crate) client: &'a Client,
 }
 
-/// One thing a form says; what is secret in it is known as such.
+/// A form field; secret values are marked.
 pub(crate) enum Field<'a> {
     Plain(&'a str, &'a str),
     Hidden(&'a str, &'a Secret),
@@ -38,7 +38,7 @@ struct Answer {
     refresh_token: Option<Secret>,
 }
 
-/// Some servers write the number as a text.
+/// Some servers send the number as a string.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum Seconds {
@@ -57,7 +57,7 @@ impl Seconds {
 }
 
 impl Desk<'_> {
-    /// Asks for tokens.
+    /// Requests tokens.
     pub(crate) async fn ask(&self, fields: &[Field<'_>]) -> Result<Tokens, OAuthError> {
         let (request, carried) = self.form(fields)?;
         let answer: Answer = self.fetch.answer(request, self.endpoint, &carried).await?;
@@ -70,13 +70,13 @@ impl Desk<'_> {
         Ok(Tokens::fresh(answer.access_token, answer.refresh_token, lifetime))
     }
 
-    /// Gives a token back (RFC 7009). The answer says nothing that matters.
+    /// Revokes a token (RFC 7009). The response is ignored.
     pub(crate) async fn give_back(&self, token: &Secret) -> Result<(), OAuthError> {
         let (request, _) = self.form(&[Field::Hidden("token", token)])?;
         super::fetch::send(request, self.endpoint).await.map(drop)
     }
 
-    /// The form, with the client's name and proof as its method wants them; and the secrets in it.
+    /// The form with the client authentication that the method requires, and the secrets in it.
     fn form<'f>(&'f self, fields: &[Field<'f>]) -> Result<(RequestBuilder, Vec<&'f Secret>), OAuthError> {
         let Client { id, secret, method, .. } = self.client;
         let mut carried: Vec<&Secret> = secret.iter().collect();
@@ -93,7 +93,7 @@ impl Desk<'_> {
         let mut request = self.fetch.post(self.endpoint)?;
         match (method, secret) {
             (Method::Basic, Some(secret)) => {
-                // Both are encoded before they are joined (RFC 6749 §2.3.1).
+                // Both are form-encoded before they are joined (RFC 6749 §2.3.1).
                 let encoded = |text: &str| byte_serialize(text.as_bytes()).collect::<String>();
                 request = request.basic_auth(encoded(id), Some(encoded(secret.expose())));
             }

@@ -1,4 +1,4 @@
-//! What was edited must read as it should: the new entries as they were meant, and everything else as before.
+//! Verifies an edit: the new entries read as intended, and everything else as before.
 
 use std::collections::BTreeSet;
 
@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use super::syntax::{Entries, object_at};
 
-/// Whether `after` is `before` with these entries at `path`, and nothing else.
+/// Whether `after` is `before` with exactly these entries at `path`.
 pub(super) fn only_these_changed(before: &Value, after: &Value, path: &[&str], entries: &Entries) -> bool {
     let Some(servers) = object_at(after, path) else { return false };
     let as_meant =
@@ -14,14 +14,14 @@ pub(super) fn only_these_changed(before: &Value, after: &Value, path: &[&str], e
     as_meant && without(before, path, entries) == without(after, path, entries)
 }
 
-/// Whether `after` is `before` without the entries of these names at `path`, and nothing else.
+/// Whether `after` is `before` without exactly these entries at `path`.
 pub(super) fn only_these_removed(before: &Value, after: &Value, path: &[&str], ids: &BTreeSet<&str>) -> bool {
     let gone = object_at(after, path).is_none_or(|servers| !ids.iter().any(|id| servers.contains_key(*id)));
     let entries: Entries = ids.iter().map(|id| ((*id).to_owned(), Map::new())).collect();
     gone && without(before, path, &entries) == without(after, path, &entries)
 }
 
-/// The document without these entries; what is then empty on the way to them goes too, as it may be new.
+/// The document without these entries, and without parents that are then empty, since the edit may have added them.
 fn without(document: &Value, path: &[&str], entries: &Entries) -> Value {
     let Value::Object(members) = document else { return document.clone() };
     let mut rest: Map<String, Value> = members.clone();

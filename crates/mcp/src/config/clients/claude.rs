@@ -1,4 +1,4 @@
-//! Claude Desktop and Claude Code: `mcpServers`, and in `~/.claude.json` those of each project beside them.
+//! Claude Desktop and Claude Code: `mcpServers`, and the servers per project in `~/.claude.json`.
 
 use std::path::Path;
 use std::time::Duration;
@@ -19,7 +19,7 @@ pub(super) const DESKTOP: Format =
 pub(super) const CODE: Format =
     Format { disables: false, syntax: Syntax::Json, path: &["mcpServers"], write: write_code };
 
-/// Claude Code takes no shorter time than this from its file.
+/// The minimum timeout that Claude Code accepts in its file.
 const SHORTEST: Duration = Duration::from_secs(1);
 
 pub(super) fn read_desktop(document: &Value, context: &Context) -> Vec<Found> {
@@ -27,14 +27,14 @@ pub(super) fn read_desktop(document: &Value, context: &Context) -> Vec<Found> {
     servers.map(|(id, value)| context.entry(id, value, |fields| plain(fields, Forms::Nothing))).collect()
 }
 
-/// `type`, `command`, `url` and what belongs to them, and the switch that many clients have.
+/// Reads `type`, `command`, `url` and their related fields, and the common `enabled` and `disabled` flags.
 pub(super) fn plain(fields: &mut Fields<'_>, forms: Forms) -> Result<Read, Text> {
     let mut read = Read::new(fields.transport()?, forms);
     read.enabled = fields.flag("enabled").unwrap_or(true) && !fields.flag("disabled").unwrap_or(false);
     Ok(read)
 }
 
-/// The servers of the project in the current folder first, since Claude Code prefers them.
+/// The servers of the project in the current folder come first, since Claude Code prefers them.
 pub(super) fn read_code(document: &Value, context: &Context) -> Vec<Found> {
     let mut found = Vec::new();
     let projects = object_at(document, &["projects"]).into_iter().flatten();

@@ -1,4 +1,4 @@
-//! Codex: `[mcp_servers.NAME]` in `config.toml`; it fills in no variables, but has fields that name them.
+//! Codex: `[mcp_servers.NAME]` in `config.toml`. It expands no variables, but has fields that name environment variables.
 
 use std::time::Duration;
 
@@ -54,7 +54,7 @@ fn server(fields: &mut Fields<'_>, value: &Value) -> Result<Read, Text> {
     Ok(read)
 }
 
-/// `env_vars`: names, or names with where they come from.
+/// Reads `env_vars`: names, or objects with name and source.
 fn passed(fields: &mut Fields<'_>, value: &Value) -> Vec<String> {
     fields.ignore(&["env_vars"]);
     let mut names = Vec::new();

@@ -1,4 +1,4 @@
-//! Which client a file belongs to, by its name, and where that says nothing, by what stands in it.
+//! Detects the client of a file by its name, otherwise by its content.
 
 use std::path::{Path, PathBuf};
 
@@ -8,7 +8,7 @@ use super::places::{Place, Scope, Surroundings};
 use super::syntax::object_at;
 use super::{Client, json, without_mark};
 
-/// The place that a file is, as far as that can be told.
+/// The client and scope of a file, if they can be determined.
 pub fn detect(file: &Path, text: &str, around: &Surroundings) -> Option<Place> {
     let whole = around.folder.join(file);
     let name = |path: Option<&Path>| path?.file_name()?.to_str().map(str::to_owned);
@@ -49,7 +49,7 @@ fn by_ending(name: &str, text: &str) -> Option<Client> {
 }
 
 fn by_content(text: &str) -> Option<Client> {
-    // A text that cannot be read is said to be broken by whoever reads it next.
+    // The following read reports the syntax error.
     let Ok(document) = json::parse(Path::new(""), without_mark(text)) else {
         return Some(Client::ClaudeCode);
     };

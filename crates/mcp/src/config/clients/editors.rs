@@ -1,4 +1,4 @@
-//! Cursor and VS Code: variables as editors write them, and the values that VS Code asks for.
+//! Cursor and VS Code: their variable syntax, and the input prompts of VS Code.
 
 use serde_json::Value;
 use toolhub_core::lang::Text;
@@ -29,7 +29,7 @@ fn editor(fields: &mut Fields<'_>, names: &login::Names) -> Result<Read, Text> {
     Ok(read)
 }
 
-/// Servers of an `mcp.json`, or those that older versions kept in `settings.json`.
+/// Reads the servers of an `mcp.json`, or those in `settings.json` of older versions.
 pub(super) fn read_vs_code(document: &Value, context: &Context) -> Vec<Found> {
     let (servers, inputs) = match object_at(document, &["servers"]) {
         Some(servers) => (Some(servers), document.get("inputs")),

@@ -1,4 +1,4 @@
-//! One server between two formats, and what became of it.
+//! A server during conversion between formats, and the outcome of the conversion.
 
 use std::time::Duration;
 
@@ -7,63 +7,63 @@ use toolhub_core::lang::Text;
 use super::super::oauth::OAuthSpec;
 use super::super::spec::TransportSpec;
 
-/// A server in our words, on its way from one file to another.
+/// A server in the internal representation, during conversion from one file to another.
 #[derive(Debug, Clone)]
 pub struct ClientServer {
-    /// Its name, as it was written.
+    /// The name, unchanged.
     pub id: String,
-    /// How it is reached; variables are in the form `${VAR}` or `${VAR:-default}`.
+    /// The transport; variables have the form `${VAR}` or `${VAR:-default}`.
     pub transport: TransportSpec,
-    /// Whether it is used.
+    /// Whether it is enabled.
     pub enabled: bool,
-    /// What `mcp.json` has no place for.
+    /// Settings that `mcp.json` does not support.
     pub extras: Extras,
-    /// Fields that have no counterpart.
+    /// Fields without a counterpart.
     pub left_out: Vec<String>,
-    /// What its owner should know.
+    /// Hints for the owner.
     pub notes: Vec<Text>,
 }
 
-/// What `mcp.json` has no place for, and `[[servers]]` in `toolhub.toml` has.
+/// Settings that `mcp.json` does not support, but `[[servers]]` in `toolhub.toml` does.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Extras {
-    /// Connecting.
+    /// The connect timeout.
     pub connect_timeout: Option<Duration>,
-    /// A call.
+    /// The call timeout.
     pub call_timeout: Option<Duration>,
-    /// The only tools to be used.
+    /// The allowed tools.
     pub tools: Option<Vec<String>>,
-    /// How to log in.
+    /// The OAuth settings.
     pub oauth: OAuthSpec,
 }
 
-/// An entry that is no server for us.
+/// An entry that cannot be used.
 #[derive(Debug, Clone)]
 pub struct Unusable {
-    /// Its name.
+    /// The name.
     pub id: String,
-    /// Why it cannot be used.
+    /// The reason.
     pub why: Text,
 }
 
 /// An entry of a client's file.
 pub type Found = Result<ClientServer, Unusable>;
 
-/// What was done with a server.
+/// The action taken for a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Action {
-    /// It is new there.
+    /// It was added.
     Added,
-    /// One of its name was there, and stays.
+    /// An existing server of that name was kept.
     Kept,
-    /// One of its name was there, and went.
+    /// An existing server of that name was replaced.
     Replaced,
-    /// It is not written.
+    /// It was not written.
     Skipped,
 }
 
 impl Action {
-    /// Its name.
+    /// The name of the action.
     pub fn name(self) -> &'static str {
         match self {
             Self::Added => "added",
@@ -74,23 +74,23 @@ impl Action {
     }
 }
 
-/// What became of one server.
+/// The outcome for one server.
 #[derive(Debug, Clone)]
 pub struct Outcome {
-    /// Which server.
+    /// The server.
     pub id: String,
-    /// What was done.
+    /// The action.
     pub action: Action,
     /// Why it was kept or skipped.
     pub why: Option<Text>,
     /// Fields that were not carried over.
     pub left_out: Vec<String>,
-    /// What its owner should know.
+    /// Hints for the owner.
     pub notes: Vec<Text>,
 }
 
 impl Outcome {
-    /// A server that is not written, and why.
+    /// A server that was not written, with the reason.
     pub fn not_written(id: &str, action: Action, why: Text) -> Self {
         Self { id: id.to_owned(), action, why: Some(why), left_out: Vec::new(), notes: Vec::new() }
     }

@@ -1,4 +1,4 @@
-//! The fields of one entry: read by type, with those nobody asked for left to be named.
+//! Typed access to the fields of one entry, which records the fields that were not read.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -9,7 +9,7 @@ use toolhub_core::lang::Text;
 
 use super::super::spec::{HttpSpec, StdioSpec, TransportSpec};
 
-/// The members of an entry, and which of them were read.
+/// The members of an entry, and the names of those that were read.
 pub(super) struct Fields<'a> {
     members: &'a Map<String, Value>,
     read: BTreeSet<String>,
@@ -53,7 +53,7 @@ impl<'a> Fields<'a> {
         for (name, value) in object {
             match plain(value) {
                 Some(text) => pairs.push((name.clone(), text)),
-                // VS Code: a variable that is taken away.
+                // VS Code: `null` removes a variable.
                 None if value.is_null() => self.left_out.push(format!("{key}.{name}")),
                 None => return Err(should_be(&format!("{key}.{name}"), "a string", "字符串")),
             }
@@ -61,7 +61,7 @@ impl<'a> Fields<'a> {
         Ok(pairs)
     }
 
-    /// The members of a field that holds others; none where it is no object.
+    /// The members of an object field; `None` if it is not an object.
     pub(super) fn object(&mut self, key: &str) -> Option<&'a Map<String, Value>> {
         self.take(key).and_then(Value::as_object)
     }
@@ -70,24 +70,24 @@ impl<'a> Fields<'a> {
         self.take(key).and_then(Value::as_bool)
     }
 
-    /// A time in units of `unit`; nothing where it is no time.
+    /// A duration in units of `unit`; `None` if it is not a positive number.
     pub(super) fn time(&mut self, key: &str, unit: Duration) -> Option<Duration> {
         let number = self.take(key)?.as_f64()?;
         let time = Duration::try_from_secs_f64(number * unit.as_secs_f64()).ok();
         time.filter(|time| !time.is_zero())
     }
 
-    /// Fields that say nothing beyond what is known already.
+    /// Marks fields as read that carry no further information.
     pub(super) fn ignore(&mut self, keys: &[&str]) {
         self.read.extend(keys.iter().map(|key| (*key).to_owned()));
     }
 
-    /// Says that something was not carried over.
+    /// Records a field that is not carried over.
     pub(super) fn leave_out(&mut self, field: impl Into<String>) {
         self.left_out.push(field.into());
     }
 
-    /// `type`, `command`, `args`, `env`, `cwd`, `url` and `headers`, as most clients write them.
+    /// Reads `type`, `command`, `args`, `env`, `cwd`, `url` and `headers`, as most clients write them.
     pub(super) fn transport(&mut self) -> Result<TransportSpec, Text> {
         let kind = self.text("type")?;
         match (kind.as_deref(), self.text("command")?, self.text("url")?) {
@@ -113,7 +113,7 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// What was not carried over: what was said so, and every field that nobody read and that says something.
+    /// The fields that are not carried over: the recorded ones, and every unread field with a significant value.
     pub(super) fn left_out(self) -> Vec<String> {
         let unread =
             self.members.iter().filter(|(key, value)| !self.read.contains(*key) && says_something(value));
@@ -122,7 +122,7 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// A remote server of a client that finds out itself how it speaks: by what its address says.
+/// The transport of a remote server without a type, for clients that detect it: decided by the URL.
 pub(super) fn untyped(spec: HttpSpec) -> TransportSpec {
     let path = spec.url.split(['?', '#']).next().unwrap_or_default().trim_end_matches('/');
     if path.ends_with("/sse") { TransportSpec::Sse(spec) } else { TransportSpec::Http(spec) }
@@ -139,7 +139,7 @@ pub(super) fn unknown_type(kind: &str) -> Text {
     )
 }
 
-/// Numbers and booleans are what people write for ports and flags.
+/// Accepts numbers and booleans too, which users write for ports and flags.
 fn plain(value: &Value) -> Option<String> {
     match value {
         Value::String(text) => Some(text.clone()),
@@ -148,7 +148,7 @@ fn plain(value: &Value) -> Option<String> {
     }
 }
 
-/// `false`, nothing and the empty are what a client does without the field.
+/// Whether a value differs from the usual default: `false`, null or empty.
 fn says_something(value: &Value) -> bool {
     match value {
         Value::Null | Value::Bool(false) => false,

@@ -1,4 +1,4 @@
-//! Gemini CLI: `mcpServers` in `settings.json`, with lists beside it of those that are used or not.
+//! Gemini CLI: `mcpServers` in `settings.json`, with lists of allowed and excluded servers.
 
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ pub(super) const FORMAT: Format =
 pub(super) fn read(document: &Value, context: &Context) -> Vec<Found> {
     let names = |key: &str| document.get("mcp").and_then(|mcp| mcp.get(key)).and_then(Value::as_array);
     let (allowed, excluded) = (names("allowed"), names("excluded"));
-    // Gemini CLI does not tell capitals from small letters in these lists.
+    // Gemini CLI compares these names without regard to case.
     let lists = |list: &Vec<Value>, id: &str| {
         let same =
             |name: &Value| name.as_str().is_some_and(|name| name.trim().to_lowercase() == id.to_lowercase());
@@ -40,7 +40,7 @@ fn server(fields: &mut Fields<'_>) -> Result<Read, Text> {
     if fields.text("tcp")?.is_some() {
         return Err(unknown_type("tcp"));
     }
-    // It goes before `url` and `command` there too.
+    // Takes precedence over `url` and `command` in Gemini CLI too.
     let mut read = match fields.text("httpUrl")? {
         Some(url) => {
             fields.ignore(&["type", "url"]);
@@ -51,7 +51,7 @@ fn server(fields: &mut Fields<'_>) -> Result<Read, Text> {
     };
     read.extras.oauth = login::read(fields, &login::GEMINI);
     read.extras.call_timeout = fields.time("timeout", Duration::from_millis(1));
-    // `tool(argument)` allows a tool too.
+    // `tool(argument)` allows the tool as well.
     let name = |tool: String| tool.split('(').next().unwrap_or_default().to_owned();
     let tools: Vec<String> = fields.texts("includeTools")?.into_iter().map(name).collect();
     read.extras.tools = (!tools.is_empty()).then_some(tools);

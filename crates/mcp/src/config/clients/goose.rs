@@ -1,4 +1,4 @@
-//! goose: `extensions` in `config.yaml`; what is part of goose itself is no server, and its secrets stay its own.
+//! goose: `extensions` in `config.yaml`. Extensions built into goose are not servers, and its secrets are not exported.
 
 use std::time::Duration;
 
@@ -67,7 +67,7 @@ fn server(fields: &mut Fields<'_>) -> Result<Read, Text> {
     Ok(read)
 }
 
-/// goose fills an address and its headers from `envs`, which are plain text, and from its secrets.
+/// goose expands variables in the URL and headers from `envs`, which are plain text, and from its secrets.
 fn filled(text: &str, envs: &[(String, String)], secrets: &[String]) -> String {
     let known = |name: &str| {
         let plain = envs.iter().find(|(known, _)| known == name).map(|(_, value)| value.clone());
@@ -93,7 +93,7 @@ fn write(server: &ClientServer) -> Written {
     }
     if let Some(tools) = &server.extras.tools {
         entry.put("available_tools", tools.clone());
-        // To goose an empty list means all of them.
+        // goose treats an empty list as all tools.
         entry.leave_out_if(tools.is_empty(), "tools");
     }
     entry.leave_out_if(server.extras.connect_timeout.is_some(), "connect_timeout");
@@ -108,7 +108,7 @@ fn write(server: &ClientServer) -> Written {
     Ok(entry)
 }
 
-/// What goose makes of a name.
+/// The key that goose derives from a name.
 fn key_of(name: &str) -> String {
     let fits = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
     let word = |c: char| if fits(c) { c.to_ascii_lowercase() } else { '_' };
@@ -126,7 +126,7 @@ fn write_program(entry: &mut Members, id: &str, spec: &StdioSpec) -> Result<(), 
     entry.put("description", "");
     entry.put("cmd", spec.command.as_str());
     entry.put("args", spec.args.clone());
-    // What is passed on here is there in goose: its programs see the whole environment.
+    // `env_pass` needs no counterpart: programs started by goose inherit the whole environment.
     let (mut envs, mut secrets) = (Map::new(), Vec::new());
     for (name, value) in &spec.env {
         match Variable::whole(value) {

@@ -1,11 +1,11 @@
-//! A file that is read, edited and written while no other hub does so.
+//! A configuration file that is read, edited and written under a lock against other hubs.
 
 use std::path::{Path, PathBuf};
 
 use super::super::error::ConfigError;
 use super::super::write::{FileLock, lock, write_whole};
 
-/// A file held against other hubs until this is dropped.
+/// A file with its lock, held until drop.
 #[derive(Debug)]
 pub struct Held {
     file: PathBuf,
@@ -14,7 +14,7 @@ pub struct Held {
 }
 
 impl Held {
-    /// Takes hold of a file, which need not exist.
+    /// Locks and reads a file, which need not exist.
     pub fn open(file: &Path) -> Result<Self, ConfigError> {
         let lock = lock(file)?;
         let text = match std::fs::read_to_string(file) {
@@ -25,12 +25,12 @@ impl Held {
         Ok(Self { file: file.to_owned(), text, _lock: lock })
     }
 
-    /// What stood in it when it was opened.
+    /// The content when it was opened.
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// Writes it whole, where the text is another than it was; whether it was.
+    /// Replaces the file if the text has changed. Returns whether it has.
     pub fn write(&self, text: &str) -> Result<bool, ConfigError> {
         if text == self.text {
             return Ok(false);

@@ -1,4 +1,4 @@
-//! JSON with comments: read leniently, edited so that every other byte stays as it was.
+//! JSON with comments: parsed leniently, and edited without changing any other byte.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! How clients write what their owner says of a login: other names for the same few things.
+//! Conversion of OAuth settings, which clients write under different names.
 
 use serde_json::{Map, Value};
 
@@ -8,10 +8,10 @@ use super::members::Members;
 use super::reading::Forms;
 use crate::oauth::Secret;
 
-/// A client's names for the parts of a login; one without a name has no place there.
+/// A client's names for the OAuth settings; `None` if it does not support one.
 #[derive(Debug)]
 pub(super) struct Names {
-    /// The field that holds the others.
+    /// The field that contains the others.
     pub(super) holder: &'static str,
     pub(super) client_id: &'static str,
     pub(super) client_secret: Option<&'static str>,
@@ -19,10 +19,10 @@ pub(super) struct Names {
     pub(super) scopes: Scopes,
 }
 
-/// Where the scopes stand.
+/// How the scopes are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Scopes {
-    /// As one text in the holder.
+    /// As one string in the holder.
     Joined,
     /// As a list in the holder.
     Listed,
@@ -67,7 +67,7 @@ pub(super) const GEMINI: Names = Names {
     scopes: Scopes::Listed,
 };
 
-/// The login of an entry; what has no counterpart is left out by name.
+/// Reads the OAuth settings of an entry; fields without a counterpart are recorded as left out.
 pub(super) fn read(fields: &mut Fields<'_>, names: &Names) -> OAuthSpec {
     let mut login = OAuthSpec::default();
     if names.scopes == Scopes::Beside {
@@ -87,7 +87,7 @@ pub(super) fn read(fields: &mut Fields<'_>, names: &Names) -> OAuthSpec {
                 let scopes = value.as_array().into_iter().flatten().filter_map(Value::as_str);
                 login.scopes = scopes.map(str::to_owned).collect();
             }
-            // That there is a login is found out by asking the server.
+            // Whether a login is required is detected from the server.
             ("enabled", _) => {}
             (key, _) => fields.leave_out(format!("{}.{key}", names.holder)),
         }
@@ -95,7 +95,7 @@ pub(super) fn read(fields: &mut Fields<'_>, names: &Names) -> OAuthSpec {
     login
 }
 
-/// Writes a login where the client has a place for it.
+/// Writes the OAuth settings that the client supports.
 pub(super) fn write(entry: &mut Members, login: &OAuthSpec, names: Option<&Names>, forms: Forms) {
     if *login == OAuthSpec::default() {
         return;

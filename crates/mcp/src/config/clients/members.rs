@@ -1,4 +1,4 @@
-//! Writing one server as an object: what most clients share, by rules that say where they differ.
+//! Writes one server as an object: the fields that most clients share, with rules for the differences.
 
 use std::time::Duration;
 
@@ -11,10 +11,10 @@ use super::login::{self, Names};
 use super::reading::Forms;
 use super::variables::{Variable, has_variables, is_name, map_bare, map_braced};
 
-/// An entry, or why the client cannot have this server.
+/// An entry, or the reason why the client does not support this server.
 pub(super) type Written = Result<Members, Text>;
 
-/// An entry in the making.
+/// An entry under construction.
 #[derive(Debug, Default)]
 pub(super) struct Members {
     pub(super) members: Map<String, Value>,
@@ -22,20 +22,20 @@ pub(super) struct Members {
     pub(super) notes: Vec<Text>,
 }
 
-/// How a client writes the fields that most of them share.
+/// How a client writes the fields that most clients share.
 pub(super) struct Rules {
     pub(super) title: &'static str,
     pub(super) forms: Forms,
-    /// Whether servers at an address can stand in its file.
+    /// Whether it supports remote servers.
     pub(super) remote: bool,
-    /// Whether a program's `type` is written.
+    /// Whether `type` is written for stdio servers.
     pub(super) typed: bool,
     pub(super) cwd: bool,
-    /// The field for the time of a call, in milliseconds.
+    /// The field for the call timeout in milliseconds.
     pub(super) call_timeout: Option<&'static str>,
-    /// The field for the only tools to be used.
+    /// The field for the allowed tools.
     pub(super) tools: Option<&'static str>,
-    /// Its words for a login.
+    /// Its names for the OAuth settings.
     pub(super) login: Option<&'static Names>,
 }
 
@@ -44,14 +44,14 @@ impl Members {
         self.members.insert(key.to_owned(), value.into());
     }
 
-    /// A list, where there is anything in it.
+    /// Adds a list unless it is empty.
     pub(super) fn put_list(&mut self, key: &str, texts: &[String]) {
         if !texts.is_empty() {
             self.put(key, texts.to_vec());
         }
     }
 
-    /// Names and values, where there are any.
+    /// Adds name-value pairs unless they are empty.
     pub(super) fn put_pairs(&mut self, key: &str, pairs: Vec<(String, String)>) {
         if !pairs.is_empty() {
             let pairs: Map<String, Value> =
@@ -67,14 +67,14 @@ impl Members {
         }
     }
 
-    /// A field that is left out where it says anything.
+    /// Records a field as left out if it is set.
     pub(super) fn leave_out_if(&mut self, said: bool, field: &str) {
         if said {
             self.leave_out(field);
         }
     }
 
-    /// A value in the client's form; `None` where the client has no form for its variables.
+    /// A value in the client's variable syntax; `None` if the client cannot express its variables.
     pub(super) fn value(&mut self, text: &str, forms: Forms) -> Option<String> {
         match forms {
             Forms::Ours => Some(text.to_owned()),
@@ -98,7 +98,7 @@ impl Members {
         }
     }
 
-    /// Text here, and a variable there.
+    /// Adds a note that `$NAME` is literal text here, but a variable for the client.
     fn note_bare(&mut self, name: &str) {
         let note = Text::new(
             format!("`${name}` is text here, and a variable there"),
@@ -121,7 +121,7 @@ impl Members {
     }
 }
 
-/// What is said of a default that has no place: its name, and not its value, which may be a secret.
+/// How an unsupported default value is reported: by name, without the value, which may be a secret.
 pub(super) fn default_of(name: &str) -> String {
     format!("${{{name}:-…}}")
 }
@@ -130,7 +130,7 @@ pub(super) fn milliseconds(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// A client without variables cannot have a server that is reached through one.
+/// The error for a client that expands no variables in this field.
 pub(super) fn needs_variables(title: &str, field: &str) -> Text {
     Text::new(
         format!("its `{field}` has a variable, and {title} fills in none there"),
@@ -138,7 +138,7 @@ pub(super) fn needs_variables(title: &str, field: &str) -> Text {
     )
 }
 
-/// The entry of a server, by a client's rules.
+/// The entry of a server, according to a client's rules.
 pub(super) fn write(server: &ClientServer, rules: &Rules) -> Written {
     let mut entry = Members::default();
     match &server.transport {
@@ -186,7 +186,7 @@ fn write_program(entry: &mut Members, spec: &StdioSpec, rules: &Rules) -> Result
     for name in &spec.env_pass {
         match rules.forms {
             _ if spec.env.iter().any(|(known, _)| known == name) => {}
-            // Empty where it is not set, as it would be without it.
+            // Empty if the variable is not set.
             Forms::Ours | Forms::Shell => env.push((name.clone(), format!("${{{name}:-}}"))),
             Forms::Editor => env.push((name.clone(), format!("${{env:{name}}}"))),
             Forms::Nothing => entry.leave_out(format!("env_pass.{name}")),

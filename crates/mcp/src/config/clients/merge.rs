@@ -1,4 +1,4 @@
-//! Bringing servers into the text of a file: what is there stays, and what comes out is read back before it counts.
+//! Merges servers into the text of a file: existing content is kept, and the result is parsed again and verified.
 
 use std::path::Path;
 
@@ -11,43 +11,43 @@ use super::entry::{Action, ClientServer, Outcome};
 use super::syntax::{Entries, Obstacle, Source, object_at};
 use super::{Format, without_mark};
 
-/// A file that is to get servers.
+/// The file to be edited.
 #[derive(Debug, Clone, Copy)]
 pub struct Target<'a> {
-    /// Which file.
+    /// The file.
     pub file: &'a Path,
-    /// Its text; empty where there is none.
+    /// Its text; empty if it does not exist.
     pub text: &'a str,
-    /// How it is written.
+    /// Its format.
     pub format: Format,
-    /// Whether servers go that have the name of a new one.
+    /// Whether existing servers of the same name are replaced.
     pub replace: bool,
 }
 
-/// A text with servers brought into it.
+/// The result of an edit.
 #[derive(Debug)]
 pub struct Edited {
-    /// The whole text; the old one where nothing was to be written.
+    /// The complete text; unchanged if nothing was written.
     pub text: String,
-    /// What became of each server, in their order.
+    /// The outcome for each server, in their order.
     pub outcomes: Vec<Outcome>,
 }
 
-/// Why nothing was brought in.
+/// Why nothing was written.
 #[derive(Debug)]
 pub enum Refused {
-    /// The file is not right as it is.
+    /// The file is invalid.
     Config(ConfigError),
-    /// The file is right, but cannot be edited without touching what is not ours.
+    /// The file is valid, but cannot be edited without changing other content.
     Unsafe {
-        /// What stands in the way.
+        /// The reason.
         why: ConfigError,
-        /// What its owner can paste, with values that may be secrets left out.
+        /// A snippet for manual insertion, with values that may be secrets replaced.
         snippet: Box<str>,
     },
 }
 
-/// Brings servers into a file's text.
+/// Merges servers into a file's text.
 pub fn merge(target: &Target<'_>, servers: &[ClientServer]) -> Result<Edited, Refused> {
     let Format { syntax, path, write, .. } = target.format;
     let text = without_mark(target.text);
@@ -109,7 +109,7 @@ fn is_there() -> Text {
     )
 }
 
-/// The entries with names in place of values that may be secrets.
+/// The entries with placeholders in place of values that may be secrets.
 fn masked(entries: Entries) -> Entries {
     let holders = ["env", "envs", "headers", "http_headers"];
     let mask = |(id, mut members): (String, Map<String, Value>)| {

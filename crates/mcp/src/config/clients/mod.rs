@@ -1,4 +1,4 @@
-//! Other clients' config files: which clients are known, and in which format each keeps its MCP servers.
+//! Configuration files of other MCP clients: the supported clients and their formats.
 
 mod check;
 mod claude;
@@ -63,7 +63,7 @@ pub enum Client {
 }
 
 impl Client {
-    /// All of them, in the order they are shown.
+    /// All clients, in display order.
     pub const ALL: [Self; 7] = [
         Self::ClaudeDesktop,
         Self::ClaudeCode,
@@ -74,7 +74,7 @@ impl Client {
         Self::Goose,
     ];
 
-    /// What it is called on the command line.
+    /// The name on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Self::ClaudeDesktop => "claude-desktop",
@@ -87,7 +87,7 @@ impl Client {
         }
     }
 
-    /// What people call it.
+    /// The product name.
     pub fn title(self) -> &'static str {
         match self {
             Self::ClaudeDesktop => "Claude Desktop",
@@ -105,7 +105,7 @@ impl Client {
         Self::ALL.into_iter().find(|client| client.name() == name)
     }
 
-    /// How its file is written.
+    /// The format of its file.
     pub fn format(self) -> Format {
         match self {
             Self::ClaudeDesktop => claude::DESKTOP,
@@ -119,10 +119,10 @@ impl Client {
     }
 }
 
-/// How a file holds servers, and what it can say of one.
+/// The format of a file and its capabilities.
 #[derive(Debug, Clone, Copy)]
 pub struct Format {
-    /// Whether a server that is not used can stand in it.
+    /// Whether it can contain disabled servers.
     pub disables: bool,
     syntax: Syntax,
     /// The keys that lead to the servers.
@@ -133,7 +133,7 @@ pub struct Format {
 /// The format of toolhub's own `mcp.json`.
 pub const OWN_FORMAT: Format = own::FORMAT;
 
-/// The servers in the text of a client's file, in its order. An entry that cannot be used costs that entry alone.
+/// Reads the servers from the text of a client's file, in its order. An invalid entry does not affect the others.
 pub fn read(place: &Place, text: &str, around: &Surroundings) -> Result<Vec<Found>, ConfigError> {
     let document = parse(place.client.format().syntax, &place.file, text)?;
     let context = Context::new(place, around);
@@ -148,7 +148,7 @@ pub fn read(place: &Place, text: &str, around: &Surroundings) -> Result<Vec<Foun
     })
 }
 
-/// A text without the mark that some editors on Windows put before it.
+/// The text without a byte order mark, which some editors on Windows add.
 fn without_mark(text: &str) -> &str {
     text.strip_prefix('\u{feff}').unwrap_or(text)
 }

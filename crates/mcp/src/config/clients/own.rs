@@ -1,4 +1,4 @@
-//! toolhub's own `mcp.json`, as what is brought from other clients is written into it.
+//! toolhub's own `mcp.json` as the target of an import.
 
 use super::super::spec::TransportSpec;
 use super::Format;
@@ -9,7 +9,7 @@ use super::syntax::Syntax;
 pub(super) const FORMAT: Format =
     Format { disables: true, syntax: Syntax::Json, path: &["mcpServers"], write };
 
-/// What `[[servers]]` has a place for is left to it.
+/// Settings that belong into `[[servers]]` are not written here.
 fn write(server: &ClientServer) -> Written {
     let mut entry = Members::default();
     match &server.transport {

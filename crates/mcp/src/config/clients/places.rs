@@ -1,14 +1,14 @@
-//! Where each client keeps its file on each system, by what the environment says.
+//! The configuration file locations of each client on each operating system.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use super::Client;
 
-/// A kind of system.
+/// An operating system.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum System {
-    /// Linux and its like.
+    /// Linux and other Unix systems.
     Linux,
     /// macOS.
     MacOs,
@@ -16,40 +16,40 @@ pub enum System {
     Windows,
 }
 
-/// What the places of files depend on.
+/// The environment that determines file locations.
 #[derive(Debug, Clone)]
 pub struct Surroundings {
-    /// The system.
+    /// The operating system.
     pub system: System,
     /// The user's home folder.
     pub home: Option<PathBuf>,
     /// The current folder.
     pub folder: PathBuf,
-    /// Folders that the environment names, such as `XDG_CONFIG_HOME`.
+    /// Folders from environment variables, such as `XDG_CONFIG_HOME`.
     pub named: BTreeMap<String, PathBuf>,
 }
 
-/// Whom a file belongs to.
+/// The scope of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Scope {
-    /// The user, wherever they are.
+    /// The user.
     User,
-    /// A project, in this folder.
+    /// The project in this folder.
     Project(PathBuf),
 }
 
-/// A file that a client reads.
+/// A configuration file of a client.
 #[derive(Debug, Clone)]
 pub struct Place {
     /// The client.
     pub client: Client,
     /// The file; it need not exist.
     pub file: PathBuf,
-    /// Whom it belongs to.
+    /// The scope.
     pub scope: Scope,
 }
 
-/// The variables that move clients' files.
+/// Environment variables that move configuration files.
 const NAMED: [&str; 7] = [
     "XDG_CONFIG_HOME",
     "APPDATA",
@@ -61,7 +61,7 @@ const NAMED: [&str; 7] = [
 ];
 
 impl Surroundings {
-    /// Those of this program.
+    /// The environment of this process.
     pub fn here() -> Self {
         let folder_in =
             |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
@@ -85,12 +85,12 @@ impl Surroundings {
         Some(self.home.as_ref()?.join(path))
     }
 
-    /// The folder that a variable names, else the one at `path` in the home folder.
+    /// The folder in an environment variable, otherwise `path` in the home folder.
     fn named_or(&self, name: &str, path: &str) -> Option<PathBuf> {
         self.named.get(name).cloned().or_else(|| self.home(path))
     }
 
-    /// Where applications keep their settings.
+    /// The folder for application settings.
     fn applications(&self) -> Option<PathBuf> {
         match self.system {
             System::Linux => self.named_or("XDG_CONFIG_HOME", ".config"),
@@ -100,7 +100,7 @@ impl Surroundings {
     }
 }
 
-/// The files of a client: the projects' first, since clients prefer those, then the user's, the usual one first.
+/// The files of a client: project files first, since clients prefer them, then the user's, the default one first.
 pub fn places(client: Client, around: &Surroundings) -> Vec<Place> {
     let project = match client {
         Client::ClaudeDesktop | Client::Goose => None,
@@ -112,7 +112,7 @@ pub fn places(client: Client, around: &Surroundings) -> Vec<Place> {
     };
     let user = user_files(client, around);
     let folder = &around.folder;
-    // In the home folder the two may be one file, which is the user's then.
+    // In the home folder both may be the same file, which then counts as the user's.
     let project =
         project.map(|path| folder.join(path)).filter(|file| !user.iter().any(|own| same(own, file)));
     let project = project.map(|file| Place { client, file, scope: Scope::Project(folder.clone()) });
@@ -147,7 +147,7 @@ fn user_files(client: Client, around: &Surroundings) -> Vec<PathBuf> {
             (None, System::Windows) => {
                 around.applications().map(|folder| folder.join("Block/goose/config/config.yaml"))
             }
-            // goose keeps to the XDG folders on macOS too.
+            // goose uses the XDG folders on macOS too.
             (None, _) => {
                 around.named_or("XDG_CONFIG_HOME", ".config").map(|folder| folder.join("goose/config.yaml"))
             }
@@ -156,7 +156,7 @@ fn user_files(client: Client, around: &Surroundings) -> Vec<PathBuf> {
     file.into_iter().collect()
 }
 
-/// Claude Desktop from a Windows package sees its own copy of the settings folder.
+/// Claude Desktop from a Windows package has its own copy of the settings folder.
 fn packaged_claude(around: &Surroundings) -> Vec<PathBuf> {
     if around.system != System::Windows {
         return Vec::new();

@@ -1,5 +1,5 @@
-//! Parses the request heads that nearly all clients send, and caches the last one of a connection. Clients repeat the
-//! same header block; a byte-identical head skips parsing and the access check.
+//! Parses the request heads that nearly all clients send, and caches the last one of a connection. Clients repeat the same
+//! header block; a head that is identical except for the value of `Content-Length` skips parsing and the access check.
 
 use std::mem::MaybeUninit;
 use std::ops::Range;
@@ -70,7 +70,7 @@ impl Head<'_> {
         self.known.fits
     }
 
-    /// Returns whether an earlier request with an identical head was admitted.
+    /// Returns whether an earlier request with the same cached head was admitted.
     pub(crate) fn was_admitted(&self) -> bool {
         self.known.admitted
     }
@@ -100,7 +100,7 @@ struct Field {
 }
 
 impl Known {
-    /// Looks for a request at the start of `bytes`. A head that is identical to the cached one is not parsed again.
+    /// Looks for a request at the start of `bytes`. A head that matches the cached one is not parsed again.
     pub(super) fn find(bytes: &[u8], known: &mut Option<Self>) -> Found {
         let seen = known.as_ref().and_then(|known| known.cached_head.seen(bytes));
         match seen.map_or_else(|| Self::read(bytes, known), Ok) {

@@ -1,4 +1,4 @@
-//! What must outlive a run, behind core's ports: SQLite in the user's data folder, or PostgreSQL by URL.
+//! Persistent storage behind the ports of `toolhub_core`: SQLite in the user's data folder, or PostgreSQL by URL.
 
 mod blocks;
 mod counted;

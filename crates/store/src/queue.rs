@@ -1,5 +1,5 @@
-//! What waits to be written, and when it is its turn: what somebody waits for at once, all that is there in one
-//! group; what nobody waits for at leisure. How it is written is each database's own way.
+//! The write queue and its schedule: writes with a waiting caller are executed at once, all available ones in one
+//! group; finished calls are gathered first. Each database implements the writing itself.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -15,16 +15,16 @@ use toolhub_core::ports::StoreError;
 use crate::recorder::{Recorded, Recorder};
 use crate::write::Write;
 
-/// Writes that may wait; who comes later waits for room.
+/// Capacity of the queue; further writes wait for room.
 const WRITES: usize = 1_024;
-/// Writes that are done in one group.
+/// Maximum number of writes in one group.
 const GROUP: usize = 256;
 /// How long finished calls are gathered before they are written.
 const GATHER: Duration = Duration::from_millis(50);
-/// How long after a failure finished calls are written again.
+/// Pause before finished calls are written again after a failure.
 const RETRY: Duration = Duration::from_secs(1);
 
-/// A write with somebody who waits for it.
+/// A write whose caller waits for it.
 #[derive(Debug)]
 pub(crate) struct Urgent {
     pub(crate) write: Write,
@@ -34,19 +34,19 @@ pub(crate) struct Urgent {
     _room: OwnedSemaphorePermit,
 }
 
-/// What is written in one transaction.
+/// The content of one transaction.
 #[derive(Debug, Default)]
 pub(crate) struct Group {
     pub(crate) urgent: Vec<Urgent>,
     pub(crate) recorded: Recorded,
 }
 
-/// What the writer should do.
+/// The next action of the writer.
 #[derive(Debug)]
 pub(crate) enum Next {
-    /// Write this.
+    /// Write this group.
     Write(Group),
-    /// Wait for the bell, or until that moment.
+    /// Wait for a wake-up, or until this time.
     Wait(Option<Instant>),
     /// The store is closed and everything is written.
     End,
@@ -55,19 +55,19 @@ pub(crate) enum Next {
 #[derive(Debug, Default)]
 struct State {
     urgent: VecDeque<Urgent>,
-    /// When finished calls are written; `None` while there are none.
+    /// When finished calls are to be written; `None` if there are none.
     due: Option<Instant>,
-    /// Finished calls were taken out and are not yet written.
+    /// Finished calls were taken and are not yet written.
     writing: bool,
     closed: bool,
 }
 
-/// How the writer is woken.
+/// Wakes the writer.
 #[derive(Debug)]
 pub(crate) enum Bell {
-    /// A thread that parks.
+    /// A parked thread.
     Thread(OnceLock<Thread>),
-    /// A task that waits.
+    /// A waiting task.
     #[cfg_attr(not(feature = "postgres"), expect(dead_code, reason = "for PostgreSQL alone"))]
     Task(Notify),
 }
@@ -85,7 +85,7 @@ impl Bell {
     }
 }
 
-/// What waits to be written.
+/// The queue.
 #[derive(Debug)]
 pub(crate) struct Queue {
     state: Mutex<State>,
@@ -94,7 +94,7 @@ pub(crate) struct Queue {
     pub(crate) bell: Bell,
 }
 
-/// The writer is gone.
+/// The error of a closed store.
 pub(crate) fn closed() -> StoreError {
     StoreError("it is closed".into())
 }
@@ -104,7 +104,7 @@ impl Queue {
         Self { state: Mutex::default(), room: Arc::new(Semaphore::new(WRITES)), recorder, bell }
     }
 
-    /// Hands over a write and waits until it is done. The writer answers in time, or says why it cannot.
+    /// Queues a write and waits for its result. The writer replies within its timeout.
     pub(crate) async fn write(&self, write: Write) -> Result<bool, StoreError> {
         let room = Arc::clone(&self.room).acquire_owned().await.map_err(|_| closed())?;
         let (reply, answer) = oneshot::channel();
@@ -119,38 +119,38 @@ impl Queue {
         answer.await.map_err(|_| closed())?
     }
 
-    /// Records a finished call. It survives the end of the process from now on, if the store has a journal.
+    /// Records a finished call. If the store has a journal, the call survives the end of the process from now on.
     pub(crate) fn record(&self, start: &CallStart, end: &CallEnd) {
         self.gather_if(self.recorder.add(start, end));
     }
 
-    /// Whether the details of a call that changed nothing and succeeded are stored.
+    /// Whether to store the details of a successful call that changes nothing.
     pub(crate) fn wants_details(&self) -> bool {
         self.recorder.wants_details()
     }
 
-    /// Waits while the database is behind by too much; `None` if it is not.
+    /// Waits while too many bytes wait for the database; `None` if that is not the case.
     pub(crate) fn wait_for_room(&self) -> Option<BoxFuture<'_, ()>> {
         self.recorder.wait_for_room()
     }
 
-    /// Counts a call whose details are left out.
+    /// Counts a call without storing its details.
     pub(crate) fn count(&self, attempts: &[AttemptRecord], at: SystemTime) {
         self.gather_if(self.recorder.count(attempts, at));
     }
 
-    /// Counts a call whose details the database does not take.
+    /// Counts a call whose details the database rejects.
     pub(crate) fn count_lost(&self, start: &CallStart, end: &CallEnd) {
         self.gather_if(self.recorder.count_lost(start, end));
     }
 
-    /// Wakes the writer for gathered calls, if `first`: it may be asleep without a deadline.
+    /// Schedules the writing of gathered calls if `first`: the writer may be asleep without a deadline.
     fn gather_if(&self, first: bool) {
         if !first {
             return;
         }
         let mut state = self.state();
-        // An earlier moment is kept: it may be that of a retry.
+        // Keeps an earlier deadline: it may be that of a retry.
         if state.due.is_none() {
             state.due = Some(Instant::now() + GATHER);
             drop(state);
@@ -158,7 +158,7 @@ impl Queue {
         }
     }
 
-    /// Waits until the calls that were recorded are written, where there are any.
+    /// Waits until all recorded calls are written, if there are any.
     pub(crate) async fn settle(&self) -> Result<(), StoreError> {
         let nothing = {
             let state = self.state();
@@ -170,17 +170,17 @@ impl Queue {
         self.write(Write::Settle).await.map(drop)
     }
 
-    /// Wakes the writer: there is something to do that does not stand here.
+    /// Wakes the writer for work outside of this queue.
     pub(crate) fn wake(&self) {
         self.bell.ring();
     }
 
-    /// How many calls' details were left out.
+    /// Number of calls without details.
     pub(crate) fn lost(&self) -> u64 {
         self.recorder.left_out()
     }
 
-    /// No more is taken in; what is there is still written.
+    /// Rejects new writes; queued ones are still written.
     pub(crate) fn close(&self) {
         self.state().closed = true;
         self.recorder.close();
@@ -188,13 +188,13 @@ impl Queue {
         self.bell.ring();
     }
 
-    /// Whether no more is taken in.
+    /// Whether new writes are rejected.
     #[cfg_attr(not(feature = "postgres"), expect(dead_code, reason = "for PostgreSQL alone"))]
     pub(crate) fn is_closed(&self) -> bool {
         self.state().closed
     }
 
-    /// What the writer should do now.
+    /// The next action of the writer.
     pub(crate) fn next(&self, now: Instant) -> Next {
         let all = {
             let mut state = self.state();
@@ -206,7 +206,7 @@ impl Queue {
                     false => Next::Write(Group { urgent: state.take(), ..Group::default() }),
                 };
             }
-            // Before the workers are sealed: a call that is added to a sealed worker makes it due again.
+            // Before the workers are sealed: a call that is added to a sealed worker sets `due` again.
             (state.due, state.writing) = (None, true);
             all
         };
@@ -225,14 +225,14 @@ impl Queue {
         }
     }
 
-    /// The database has what was recorded.
+    /// Confirms that recorded calls are in the database.
     pub(crate) fn written(&self, recorded: &Recorded) {
         self.recorder.written(recorded);
         self.state().writing = false;
     }
 
-    /// Takes back what the database did not take now, to be written later. A store that is being closed tries no more:
-    /// the next store replays the journals.
+    /// Returns recorded calls that could not be written now, to be written later. A closing store does not retry: the
+    /// next store replays the journals.
     pub(crate) fn put_back(&self, recorded: Recorded) {
         let mut state = self.state();
         state.writing = false;
@@ -244,7 +244,7 @@ impl Queue {
         }
     }
 
-    /// Takes back what the database will never take: its details are lost, but it will be counted.
+    /// Returns recorded calls that the database rejects permanently: their details are lost, but they are counted.
     pub(crate) fn only_count(&self, recorded: Recorded) {
         self.recorder.only_count(recorded);
         let mut state = self.state();
@@ -260,7 +260,7 @@ impl Queue {
 }
 
 fn lock<T>(guarded: &Mutex<T>) -> MutexGuard<'_, T> {
-    // A poisoned lock guards plain lists, which are whole between any two statements.
+    // The lists are consistent between any two statements, so that a poisoned lock is still usable.
     guarded.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -272,12 +272,12 @@ impl State {
 }
 
 impl Group {
-    /// Takes out the beginnings that nobody waits for any more: those calls were not made.
+    /// Removes start entries whose caller has gone: those calls were not made.
     pub(crate) fn drop_abandoned(&mut self) {
         self.urgent.retain(|one| !(matches!(one.write, Write::Begin(_)) && one.reply.is_closed()));
     }
 
-    /// Whether somebody in it counts on all that was handed over before being in the database.
+    /// Whether a write in the group requires that all previous writes are in the database.
     pub(crate) fn looks_back(&self) -> bool {
         self.urgent
             .iter()

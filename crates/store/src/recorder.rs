@@ -1,7 +1,6 @@
-//! Finished calls on their way into the database. Each worker thread appends a call to a journal of its own, which
-//! survives the end of the process, and adds it to a block; sealed blocks wait here for the writer. What waits is
-//! bounded: beyond the bound callers wait, and when the database takes nothing for long, calls are counted without
-//! their details.
+//! Buffers finished calls for the database. Each worker thread appends a call to its own journal, which survives the
+//! end of the process, and adds it to a block; sealed blocks wait here for the writer. The buffer is bounded: beyond
+//! the soft limit callers wait, and beyond the hard limit calls are counted without their details.
 
 use std::collections::VecDeque;
 use std::io::IoSlice;
@@ -20,23 +19,23 @@ use crate::counted::Counted;
 use crate::journal::{JournalFolder, Kind, Tail};
 use crate::options::{Detail, Durability};
 
-/// Callers wait when this many bytes wait for the database.
+/// Number of waiting bytes from which callers wait.
 const SOFT_LIMIT_BYTES: usize = 24 << 20;
-/// Calls that come when this many bytes wait are counted without their details.
+/// Number of waiting bytes from which calls are counted without their details.
 const HARD_LIMIT_BYTES: usize = 32 << 20;
-/// How long a call waits for the database to catch up.
+/// Maximum time that a call waits for the database.
 const MAX_WAIT: Duration = Duration::from_secs(5);
-/// With [`Detail::Sample`]: calls that are stored with their details between two writes, which are 50 ms apart.
+/// With [`Detail::Sample`]: maximum number of calls stored with details between two writes, which are 50 ms apart.
 const MAX_SAMPLED: u32 = 100;
-/// Blocks that are written in one transaction, in bytes, unless a caller waits for all of them.
+/// Maximum bytes of blocks in one transaction, unless a caller waits for all of them.
 const MAX_GROUP_BYTES: usize = 8 << 20;
 
-/// What one worker thread has recorded since the last write.
+/// The calls that one worker thread has recorded since the last write.
 #[derive(Debug, Default)]
 struct Worker {
     builder: BlockBuilder,
     tail: Option<Tail>,
-    /// Calls whose details were left out.
+    /// Statistics of calls without details.
     counted: Counted,
     left_out: u64,
 }
@@ -58,7 +57,7 @@ impl Worker {
         }
     }
 
-    /// Takes the block out. A block never spans two files.
+    /// Takes the current block. A block never spans two files.
     fn seal(&mut self) -> Option<Block> {
         let block = self.builder.seal();
         if let Some(tail) = &mut self.tail
@@ -70,11 +69,11 @@ impl Worker {
     }
 }
 
-/// What is written in one transaction.
+/// The content of one transaction.
 #[derive(Debug, Default)]
 pub(crate) struct Recorded {
     pub(crate) blocks: Vec<Block>,
-    /// Statistics of calls whose details were left out.
+    /// Statistics of calls without details.
     pub(crate) counted: Counted,
 }
 
@@ -89,7 +88,7 @@ impl Recorded {
 pub(crate) struct Recorder {
     workers: PerWorker<Mutex<Worker>>,
     sealed: Mutex<(VecDeque<Block>, Counted)>,
-    /// Bytes in `sealed` and in what the writer has taken out.
+    /// Bytes in `sealed` and in blocks that the writer has taken.
     waiting_bytes: AtomicUsize,
     drained: Notify,
     detail: Detail,
@@ -99,7 +98,7 @@ pub(crate) struct Recorder {
 }
 
 impl Recorder {
-    /// With `journal` every call survives the end of the process from the moment that it is added.
+    /// With `journal`, every call survives the end of the process once it is added.
     pub(crate) fn new(detail: Detail, journal: Option<&Arc<JournalFolder>>) -> Self {
         let worker = || {
             let tail = |folder| Tail::new(Arc::clone(folder), Kind::Calls, Durability::Program);
@@ -117,8 +116,8 @@ impl Recorder {
         }
     }
 
-    /// Adds a finished call. Returns whether it is the first of its worker since the last write, so that the writer has
-    /// to be woken.
+    /// Adds a finished call. Returns whether it is the first of its worker since the last write, so that the writer
+    /// must be woken.
     pub(crate) fn add(&self, start: &CallStart, end: &CallEnd) -> bool {
         let mut worker = lock(self.workers.here());
         let was_empty = worker.is_empty();
@@ -158,12 +157,12 @@ impl Recorder {
         was_empty
     }
 
-    /// Whether the details of a call that changed nothing and succeeded are stored.
+    /// Whether to store the details of a successful call that changes nothing.
     pub(crate) fn wants_details(&self) -> bool {
         self.detail == Detail::All || self.sampled.load(Ordering::Relaxed) < MAX_SAMPLED
     }
 
-    /// Waits while the database is behind by too much; `None` if it is not.
+    /// Waits while too many bytes wait for the database; `None` if that is not the case.
     pub(crate) fn wait_for_room(&self) -> Option<BoxFuture<'_, ()>> {
         if !self.is_behind() {
             return None;
@@ -178,7 +177,7 @@ impl Recorder {
                     notified.await;
                 }
             };
-            // After that the call runs, and may be counted without its details.
+            // After the timeout the call runs, and may be counted without its details.
             let _ = tokio::time::timeout(MAX_WAIT, drained).await;
         }))
     }
@@ -187,7 +186,7 @@ impl Recorder {
         self.waiting_bytes.load(Ordering::Relaxed) >= SOFT_LIMIT_BYTES && !self.closed.load(Ordering::Relaxed)
     }
 
-    /// Seals what the workers have. Everything that was added before is in [`Recorder::take`] then.
+    /// Seals the blocks of all workers. [`Recorder::take`] then returns everything added before.
     pub(crate) fn seal(&self) {
         self.sampled.store(0, Ordering::Relaxed);
         for worker in self.workers.all() {
@@ -211,7 +210,7 @@ impl Recorder {
         }
     }
 
-    /// Takes sealed blocks out: all of them, or up to the usual size of one transaction.
+    /// Takes sealed blocks: all of them, or up to the usual size of one transaction.
     pub(crate) fn take(&self, all: bool) -> Recorded {
         let mut sealed = lock(&self.sealed);
         let (mut blocks, mut bytes) = (Vec::new(), 0);
@@ -224,20 +223,20 @@ impl Recorder {
         Recorded { blocks, counted: std::mem::take(&mut sealed.1) }
     }
 
-    /// Whether sealed blocks wait.
+    /// Whether there are sealed blocks.
     pub(crate) fn has_sealed(&self) -> bool {
         let sealed = lock(&self.sealed);
         !sealed.0.is_empty() || !sealed.1.is_empty()
     }
 
-    /// The database has these.
+    /// Confirms that these are in the database.
     pub(crate) fn written(&self, recorded: &Recorded) {
         let bytes: usize = recorded.blocks.iter().map(Block::bytes).sum();
         self.waiting_bytes.fetch_sub(bytes, Ordering::Relaxed);
         self.drained.notify_waiters();
     }
 
-    /// Takes back what the database did not take now.
+    /// Returns blocks that could not be written now.
     pub(crate) fn put_back(&self, recorded: Recorded) {
         let mut sealed = lock(&self.sealed);
         for block in recorded.blocks.into_iter().rev() {
@@ -246,7 +245,7 @@ impl Recorder {
         sealed.1.add(recorded.counted);
     }
 
-    /// Takes back what the database will never take: its details are lost, its statistics are not.
+    /// Returns blocks that the database rejects permanently: details are lost, statistics are kept.
     pub(crate) fn only_count(&self, recorded: Recorded) {
         self.written(&recorded);
         let mut sealed = lock(&self.sealed);
@@ -257,20 +256,20 @@ impl Recorder {
         sealed.1.add(recorded.counted);
     }
 
-    /// Calls that were counted without their details.
+    /// Number of calls counted without their details.
     pub(crate) fn left_out(&self) -> u64 {
         let workers: u64 = self.workers.all().map(|worker| lock(worker).left_out).sum();
         self.left_out.load(Ordering::Relaxed) + workers
     }
 
-    /// Takes no more calls in.
+    /// Rejects new calls.
     pub(crate) fn close(&self) {
         self.closed.store(true, Ordering::Relaxed);
         self.drained.notify_waiters();
     }
 
-    /// Gives up what was not written: its journals are kept for the store that is opened next, and what is in no journal
-    /// is at least counted, if the database takes that.
+    /// Gives up unwritten calls: their journals are kept for the next store that is opened, and calls without a
+    /// journal are at least counted, if the database accepts that.
     pub(crate) fn leave(&self, recorded: Recorded) {
         let (journaled, others): (Vec<_>, Vec<_>) =
             recorded.blocks.into_iter().partition(|block| block.journal.is_some());
@@ -284,7 +283,7 @@ impl Recorder {
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // Every state between two statements is consistent, so a poisoned lock is used on.
+    // The state is consistent between any two statements, so that a poisoned lock is still usable.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 

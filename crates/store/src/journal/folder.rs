@@ -1,6 +1,6 @@
-//! The folder of journals and liveness locks beside a database. A store that has written a journal holds a locked file
-//! there, which the system unlocks when the process ends; the journals of a store without a lock are replayed by the next
-//! store that opens the folder.
+//! The folder of journals and liveness locks beside a database. A store that has written a journal holds a locked
+//! file there, which the operating system unlocks when the process ends. The journals of a store without a lock are
+//! replayed by the next store that opens the folder.
 
 use std::fs::{File, TryLockError};
 use std::io;
@@ -12,19 +12,19 @@ use std::time::Duration;
 use crate::owner::OwnerId;
 use crate::private;
 
-/// The folder of the locked files, beside the database.
+/// The folder of the lock files, beside the database.
 const FOLDER: &str = "running";
-/// How old a lock file is at least when it is removed as left behind.
+/// Minimum age of an abandoned lock file before it is removed.
 const MIN_AGE: Duration = Duration::from_secs(60);
 
 fn path(folder: &Path, owner: OwnerId) -> PathBuf {
     folder.join(FOLDER).join(format!("{:016x}.lock", owner.0))
 }
 
-/// What a journal file contains.
+/// The contents of a journal file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// Beginnings and ends of calls that may change something, as lines.
+    /// Starts and ends of calls that may change state, as lines.
     Intents,
     /// Finished calls, as frames.
     Calls,
@@ -39,7 +39,7 @@ impl Kind {
     }
 }
 
-/// A journal file of some store.
+/// A journal file of any store.
 #[derive(Debug)]
 pub(crate) struct JournalFile {
     pub(crate) owner: OwnerId,
@@ -47,7 +47,7 @@ pub(crate) struct JournalFile {
     pub(crate) path: PathBuf,
 }
 
-/// The journal files of stores that live no more, oldest first for each of them.
+/// The journal files of dead stores, oldest first for each store.
 pub(crate) fn left_by_dead(folder: &Path, own: OwnerId, kind: Kind) -> Vec<JournalFile> {
     let Ok(files) = std::fs::read_dir(folder.join(FOLDER)) else { return Vec::new() };
     let parse = |path: PathBuf| {
@@ -62,7 +62,7 @@ pub(crate) fn left_by_dead(folder: &Path, own: OwnerId, kind: Kind) -> Vec<Journ
     left
 }
 
-/// The journals of one store, and the lock that shows that it lives.
+/// The journals of one store, and its liveness lock.
 #[derive(Debug)]
 pub(crate) struct JournalFolder {
     folder: PathBuf,
@@ -72,13 +72,13 @@ pub(crate) struct JournalFolder {
 }
 
 impl JournalFolder {
-    /// The journals of the store `owner` beside the database in `folder`. Nothing is created yet.
+    /// The journals of the store `owner` beside the database in `folder`. Creates nothing yet.
     pub(crate) fn new(folder: &Path, owner: OwnerId) -> Self {
         Self { folder: folder.to_owned(), owner, lock: Mutex::default(), next: AtomicU32::new(0) }
     }
 
-    /// A path that no journal of this store has yet, and its number. Locks the liveness file first, so that no other
-    /// store takes the new file for one of a dead store.
+    /// An unused journal path of this store, and its number. Locks the liveness file first, so that no other store
+    /// treats the new file as one of a dead store.
     pub(crate) fn next_file(&self, kind: Kind) -> io::Result<(PathBuf, u32)> {
         self.show_alive()?;
         let number = self.next.fetch_add(1, Ordering::Relaxed);
@@ -106,24 +106,24 @@ impl Drop for JournalFolder {
     fn drop(&mut self) {
         let lock = self.lock.get_mut().unwrap_or_else(PoisonError::into_inner);
         if lock.take().is_some() {
-            // If it stays, it is the file of a dead store, which is true then.
+            // A remaining lock file is harmless: the store counts as dead, which is correct.
             let _ = std::fs::remove_file(path(&self.folder, self.owner));
         }
     }
 }
 
-/// Whether the store of that id lives no more.
+/// Whether the store with this id is dead.
 pub(crate) fn is_dead(folder: &Path, owner: OwnerId) -> bool {
     let Ok(file) = File::open(path(folder, owner)) else { return true };
-    // Shared, so that two processes that check at once do not take each other for the owner.
+    // A shared lock, so that two processes that check at the same time do not treat each other as the owner.
     match file.try_lock_shared() {
         Ok(()) => true,
         Err(TryLockError::WouldBlock | TryLockError::Error(_)) => false,
     }
 }
 
-/// Removes the files of stores whose program ended without removing them. Files younger than `MIN_AGE` are left: their
-/// owners may be about to lock them.
+/// Removes the lock files of stores whose process ended without removing them. Files younger than `MIN_AGE` are kept:
+/// their owners may be about to lock them.
 pub(crate) fn sweep(folder: &Path) {
     let Ok(files) = std::fs::read_dir(folder.join(FOLDER)) else { return };
     for file in files.filter_map(Result::ok) {
@@ -133,14 +133,14 @@ pub(crate) fn sweep(folder: &Path) {
         if !is_lock || age.is_none_or(|age| age < MIN_AGE) {
             continue;
         }
-        // A journal is read before the lock of its owner goes: without the file its owner counts as dead just the same.
+        // Removing a lock does not affect its journals: without a lock file, the owner counts as dead as well.
         if File::open(&path).is_ok_and(|open| open.try_lock().is_ok()) {
             let _ = std::fs::remove_file(&path);
         }
     }
 }
 
-/// Removes the file of a dead store.
+/// Removes the lock file of a dead store.
 pub(crate) fn forget(folder: &Path, owner: OwnerId) {
     let _ = std::fs::remove_file(path(folder, owner));
 }

@@ -1,4 +1,4 @@
-//! Files that calls are appended to before the database has them.
+//! Journal files: calls are appended before they are written to the database.
 
 pub(crate) mod folder;
 mod segment;

@@ -1,4 +1,4 @@
-//! One file of a journal: appended to, and removed when the database has all of its content.
+//! One journal file: append-only, and removed when the database contains all of it.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, IoSlice, Write as _};
@@ -10,15 +10,15 @@ use super::folder::{JournalFolder, Kind};
 use crate::options::Durability;
 use crate::private;
 
-/// A file that is longer than this is followed by another.
+/// Size from which a new file is started.
 const MAX_SEGMENT_BYTES: u64 = 4 << 20;
 
-/// The file, for as long as it is needed: by the journal that writes it, and by content that is nowhere else.
+/// A journal file. It exists while the journal writes to it or the database lacks some of its content.
 #[derive(Debug)]
 pub(crate) struct Segment {
     path: PathBuf,
     number: u32,
-    /// The database did not take something of it: the store that is opened next replays it.
+    /// The database rejected some of its content: the next store that is opened replays the file.
     needed: AtomicBool,
 }
 
@@ -28,7 +28,7 @@ impl Segment {
         self.number
     }
 
-    /// Keeps the file for the store that is opened next.
+    /// Keeps the file for the next store that is opened.
     pub(crate) fn leave(&self) {
         self.needed.store(true, Ordering::Relaxed);
     }
@@ -37,19 +37,19 @@ impl Segment {
 impl Drop for Segment {
     fn drop(&mut self) {
         if !self.needed.load(Ordering::Relaxed) {
-            // If it stays, it is replayed without effect.
+            // Replaying a remaining file has no effect.
             let _ = std::fs::remove_file(&self.path);
         }
     }
 }
 
-/// A part of a journal file. Keeps the file until the database has the content.
+/// A range of a journal file. Keeps the file until the database contains the range.
 #[derive(Debug, Clone)]
 pub(crate) struct JournalRange {
     pub(crate) segment: Arc<Segment>,
     /// Offset of the first byte.
     pub(crate) start: u64,
-    /// Offset behind the last byte.
+    /// Offset after the last byte.
     pub(crate) end: u64,
 }
 
@@ -60,7 +60,7 @@ struct Open {
     segment: Arc<Segment>,
 }
 
-/// The end of a journal, where content is appended.
+/// The end of a journal, to which content is appended.
 #[derive(Debug)]
 pub(crate) struct Tail {
     folder: Arc<JournalFolder>,
@@ -74,17 +74,17 @@ impl Tail {
         Self { folder, kind, durability, open: None }
     }
 
-    /// Whether the current file is long enough.
+    /// Whether the current file has reached its maximum size.
     pub(crate) fn is_long(&self) -> bool {
         self.open.as_ref().is_some_and(|open| open.length >= MAX_SEGMENT_BYTES)
     }
 
-    /// Begins another file with the next append.
+    /// Starts a new file with the next append.
     pub(crate) fn rotate(&mut self) {
         self.open = None;
     }
 
-    /// Appends the parts one after another: all of them, or none.
+    /// Appends the parts consecutively: all of them, or none.
     pub(crate) fn append(&mut self, parts: &mut [IoSlice<'_>]) -> io::Result<JournalRange> {
         let Open { file, length, segment } = match &mut self.open {
             Some(open) => open,
@@ -107,7 +107,7 @@ impl Tail {
                 Ok(JournalRange { segment: Arc::clone(segment), start, end: *length })
             }
             Err(error) => {
-                // Half an entry would spoil the next one. If it cannot be removed, another file is begun.
+                // A partial entry would corrupt the next one. If it cannot be truncated, a new file is started.
                 if file.set_len(*length).is_err() {
                     segment.leave();
                     self.open = None;
@@ -133,7 +133,7 @@ fn write_all(file: &mut File, mut parts: &mut [IoSlice<'_>]) -> io::Result<()> {
 
 #[cfg(all(test, target_os = "linux"))]
 impl Tail {
-    /// Appends to this file from now on.
+    /// Redirects appends to this file.
     pub(crate) fn append_to(&mut self, file: File) {
         let segment = Segment { path: PathBuf::new(), number: 0, needed: AtomicBool::new(true) };
         self.open = Some(Open { file, length: 0, segment: Arc::new(segment) });
@@ -157,13 +157,13 @@ mod tests {
     #[cfg(target_os = "linux")]
     const IN_CHILD: &str = "TOOLHUB_TEST_LIMITED_FILE_SIZE";
 
-    /// A file size limit makes the kernel write a part of an entry and then fail. The limit holds for a whole process, so
-    /// that this test runs itself in one of its own.
+    /// A file size limit makes the kernel write a part of an entry and then fail. The limit applies to a whole
+    /// process, so that this test runs itself in a child process.
     #[cfg(target_os = "linux")]
     #[test]
     fn failed_append_leaves_no_partial_entry() {
         if std::env::var_os(IN_CHILD).is_none() {
-            // The signal that the limit sends by default would end the process. A block has 512 or 1,024 bytes.
+            // By default, the signal of the limit (SIGXFSZ) would end the process. A block has 512 or 1,024 bytes.
             let script = r#"trap '' XFSZ; ulimit -f 8; exec "$0" --exact --nocapture "$1""#;
             let name = "journal::segment::tests::failed_append_leaves_no_partial_entry";
             let child = std::process::Command::new("sh")
@@ -188,7 +188,7 @@ mod tests {
         assert_eq!(std::fs::read(&second.segment.path).unwrap(), b"first\nsecond\n");
     }
 
-    /// A file that cannot be cut back is kept for the next store, and the next entry goes to another one.
+    /// A file that cannot be truncated is kept for the next store, and the next entry is appended to a new one.
     #[test]
     fn append_that_cannot_be_undone_begins_another_file() {
         let folder = tempfile::tempdir().unwrap();
@@ -204,7 +204,7 @@ mod tests {
         assert_eq!(std::fs::read(&path).unwrap(), b"first\n", "kept for the next store");
     }
 
-    /// `/dev/null` takes every write, and fails every `fdatasync`.
+    /// `/dev/null` accepts every write, and fails every `fdatasync`.
     #[cfg(target_os = "linux")]
     #[test]
     fn only_power_durability_waits_for_the_disk() {

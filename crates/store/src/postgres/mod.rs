@@ -1,5 +1,5 @@
-//! The shared database: one thread with a runtime of its own holds two connections, one that writes in groups and one
-//! that reads. So a wait for the server never depends on how the caller's runtime is set up.
+//! The PostgreSQL store: one thread with its own runtime holds two connections, one that writes in groups and one
+//! that reads. Waiting for the server does not depend on the configuration of the caller's runtime.
 
 mod approvals;
 mod blocks;
@@ -49,12 +49,12 @@ use replay::Journals;
 use session::{Address, Session};
 pub use url::PgUrl;
 
-/// Reads that may wait.
+/// Capacity of the read queue.
 const READS: usize = 256;
-/// How long it may take to open the store.
+/// Timeout for opening the store.
 const OPEN: Duration = Duration::from_secs(10);
 
-/// A store in a PostgreSQL database, which others may use at the same time.
+/// A store in a PostgreSQL database that several hubs may share.
 #[derive(Debug)]
 pub struct PgStore {
     queue: Arc<Queue>,
@@ -65,8 +65,8 @@ pub struct PgStore {
 }
 
 impl PgStore {
-    /// Connects, and makes the tables where they are not there. Gives up after ten seconds. With `data`, calls that are
-    /// not in the database yet are kept in journals in that folder.
+    /// Connects, and creates the tables if necessary. Times out after ten seconds. With `data`, calls that the
+    /// database lacks are kept in journals in that folder.
     pub async fn connect(url: &PgUrl, options: StoreOptions, data: Option<&Path>) -> Result<Self, OpenError> {
         let place = url.to_string();
         let failed = |cause: String| OpenError::Postgres { place: place.clone(), cause };
@@ -106,7 +106,7 @@ impl PgStore {
         }
     }
 
-    /// Where it is, without the password.
+    /// The location without the password.
     pub fn place(&self) -> &str {
         &self.place
     }
@@ -115,7 +115,7 @@ impl PgStore {
         self.queue.write(write).await
     }
 
-    /// Asks the database something. The question is put again where the connection broke.
+    /// Executes a query; retries it if the connection broke.
     async fn read<T, F, A>(&self, ask: F) -> Result<T, StoreError>
     where
         T: Send + 'static,
@@ -129,14 +129,14 @@ impl PgStore {
     }
 }
 
-/// The journals of stores that write into the database at `place`.
+/// The folder of the journals for the database at `place`.
 fn journal_folder(data: &Path, place: &str) -> PathBuf {
     let digest = Sha256::digest(place.as_bytes());
     let name: String = digest.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
     data.join(format!("postgres-{name}"))
 }
 
-/// A thread with a runtime of its own.
+/// Starts a thread with its own runtime.
 fn start(work: impl Future<Output = ()> + Send + 'static) -> Result<JoinHandle<()>, OpenError> {
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(OpenError::Thread)?;
@@ -170,7 +170,7 @@ impl HubStore for PgStore {
 }
 
 impl Drop for PgStore {
-    /// Finishes what is queued, so that nothing that was asked for is lost; not for ever, if the server is gone.
+    /// Finishes all queued writes, up to a timeout if the server is unreachable.
     fn drop(&mut self) {
         self.queue.close();
         drop(self.reads.take());
@@ -180,12 +180,12 @@ impl Drop for PgStore {
     }
 }
 
-/// A text as PostgreSQL can hold it: it has no NUL, so that is kept as the sign that shows it.
+/// Replaces NUL, which PostgreSQL texts cannot contain, by `␀`.
 fn plain(text: &str) -> Cow<'_, str> {
     if text.contains('\0') { Cow::Owned(text.replace('\0', "␀")) } else { Cow::Borrowed(text) }
 }
 
-/// Values as the driver takes them.
+/// Converts values to parameters of the driver.
 fn parameters(values: Vec<Value>) -> Vec<Box<dyn ToSql + Sync + Send>> {
     let boxed = |value| -> Box<dyn ToSql + Sync + Send> {
         match value {
@@ -196,7 +196,7 @@ fn parameters(values: Vec<Value>) -> Vec<Box<dyn ToSql + Sync + Send>> {
     values.into_iter().map(boxed).collect()
 }
 
-/// Rows of a statement that is made anew each time.
+/// Executes a statement that is not prepared in advance.
 async fn query(session: &Session, sql: &str, values: Vec<Value>) -> Result<Vec<Row>, Error> {
     let values = parameters(values);
     let values: Vec<&(dyn ToSql + Sync)> =

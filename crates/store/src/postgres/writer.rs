@@ -1,5 +1,5 @@
-//! The connection that writes: a group of writes in one transaction, then an answer to everybody who waits. While the
-//! server is away, what must be written waits for it, but not for ever.
+//! The write connection: executes a group of writes in one transaction, then replies to all waiting callers. While
+//! the server is unreachable, writes wait for it, up to a timeout.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -18,20 +18,21 @@ use crate::queue::{Bell, Group, Next, Queue, Urgent};
 use crate::recorder::Recorded;
 use crate::write::Write;
 
-/// How long a write may wait for its answer.
+/// Maximum time until a write is answered.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// How long a store that is being closed waits for a server that is away.
+/// Maximum time that a closing store waits for an unreachable server.
 const PATIENCE_AT_THE_END: Duration = Duration::from_secs(3);
-/// How long one transaction may take.
+/// Timeout of one transaction.
 const TRANSACTION: Duration = Duration::from_secs(8);
-/// How long to wait before the connection is tried again, at first and at most.
+/// Initial and maximum pause between connection attempts.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(1));
-/// Ends of calls that are kept for a server that comes back late.
+/// Maximum number of call ends kept for a server that is unreachable for longer.
 const LATE: usize = 1_024;
-/// How often a connection that nobody uses is looked at, so that a lost one is replaced and others see that we live.
+/// Interval of the liveness check of an idle connection, so that a lost one is replaced and the advisory lock held
+/// again.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// Owns the connection that writes.
+/// Owns the write connection.
 pub(super) struct Writer {
     queue: Arc<Queue>,
     owner: OwnerId,
@@ -40,7 +41,7 @@ pub(super) struct Writer {
     retention: Retention,
     session: Option<WriteSession>,
     shows_life: bool,
-    /// Ends of calls whose callers were told that it takes too long; true all the same.
+    /// Ends of calls whose callers got a timeout; they are still written when the server is reachable.
     late: Vec<Write>,
     keep_house_at: Instant,
     pause: Duration,
@@ -86,7 +87,7 @@ impl Writer {
         }
     }
 
-    /// A connection that works, made anew where it must be: one try.
+    /// A working connection; reconnects once if necessary.
     async fn ready(&mut self) -> Result<&WriteSession, String> {
         if self.session.as_ref().is_none_or(|session| session.client().is_closed()) {
             self.session = None;
@@ -125,7 +126,7 @@ impl Writer {
                 return self.queue.put_back(group.recorded);
             }
             if group.urgent.is_empty() {
-                // Other writes must not wait behind what is recorded.
+                // Other writes must not wait behind recorded calls.
                 return self.queue.put_back(group.recorded);
             }
             sleep(self.pause).await;
@@ -141,7 +142,7 @@ impl Writer {
         }
     }
 
-    /// Tells those who have waited too long, and keeps what is true all the same.
+    /// Replies with an error to writes that have waited too long; keeps the ends of calls among them for later.
     fn expire(&mut self, group: &mut Group, why: &str) {
         let expired: Vec<Urgent> =
             group.urgent.extract_if(.., |one| one.since.elapsed() > PATIENCE).collect();
@@ -163,9 +164,9 @@ impl Writer {
         done.map(|mut answers| answers.split_off(answers.len() - group.urgent.len()))
     }
 
-    /// Does a group that failed as a whole one by one, so that one bad write does not spoil the others.
+    /// Retries a failed group one by one, so that one bad write does not affect the others.
     async fn write_singly(&mut self, group: Group, why: &str) {
-        // What is late had its answer; it must not stand in the way of others.
+        // Late writes are already answered; they must not block others.
         let late = std::mem::take(&mut self.late);
         let has_calls = !group.recorded.is_empty();
         let alone = group.urgent.len() == 1 && !has_calls && late.is_empty();
@@ -193,7 +194,7 @@ impl Writer {
         }
     }
 
-    /// Writes recorded calls block by block, so that one that the database never takes does not spoil the others.
+    /// Writes recorded calls block by block, so that one that is rejected permanently does not affect the others.
     async fn record_singly(&mut self, recorded: Recorded) -> Result<(), String> {
         let counted = Recorded { blocks: Vec::new(), counted: recorded.counted };
         let each =
@@ -215,7 +216,7 @@ impl Writer {
         failed
     }
 
-    /// One transaction. A connection that did not answer in time is given up: what it will do is not known.
+    /// Executes one transaction. After a timeout the connection is dropped, because its state is unknown.
     async fn transact(
         &mut self,
         writes: &[&Write],
@@ -239,7 +240,7 @@ impl Writer {
         }
     }
 
-    /// Moves what dead stores left in their journals. What cannot be moved now stays there.
+    /// Moves the journals of dead stores into the database. Entries that fail stay in the journal.
     async fn replay(&mut self) {
         for file in self.journals.left_by_dead() {
             let Ok(bytes) = std::fs::read(&file.path) else { continue };
@@ -273,10 +274,10 @@ impl Writer {
     }
 }
 
-/// Why a group was not written.
+/// The reason why a group was not written.
 enum Failure {
-    /// It may go better later.
+    /// Transient: may succeed later.
     Passing(String),
-    /// It would fail again.
+    /// Permanent: would fail again.
     Lasting(String),
 }

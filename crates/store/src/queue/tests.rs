@@ -1,4 +1,4 @@
-//! When recorded calls are written, together with what, and what happens to those that cannot be.
+//! Scheduling and grouping of recorded calls, and handling of rejected ones.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! The embedded database: one thread reads, and one, started with the first write, writes in groups.
+//! The SQLite store: one thread reads, and another, started with the first write, writes in groups.
 
 mod approvals;
 mod blocks;
@@ -39,17 +39,17 @@ use crate::recorder::Recorder;
 use crate::rows::Columns;
 use crate::write::Write;
 
-/// Reads that may wait.
+/// Capacity of the read queue.
 const READS: usize = 256;
-/// How long another process may hold the database.
+/// Busy timeout: how long another process may hold the database.
 const BUSY: Duration = Duration::from_secs(5);
-/// The log is folded into the file when it has so many pages, of 4 KiB.
+/// Size of the write-ahead log at which it is checkpointed, in pages of 4 KiB.
 const CHECKPOINT_PAGES: i64 = 4_000;
-/// A log that grew beyond this is cut again.
+/// Size to which the write-ahead log is truncated after a checkpoint.
 const LOG_BYTES: i64 = 64 << 20;
-/// Statements that are kept ready.
+/// Capacity of the prepared statement cache.
 const STATEMENTS: usize = 64;
-/// What the connection that reads keeps of the file, in KiB.
+/// Page cache of the read connection, in KiB.
 const READ_KIB: i64 = 256;
 
 type Read = Box<dyn FnOnce(&mut Connection) + Send>;
@@ -59,14 +59,14 @@ type Read = Box<dyn FnOnce(&mut Connection) + Send>;
 pub struct SqliteStore {
     reads: Option<SyncSender<Read>>,
     reader: Option<JoinHandle<()>>,
-    /// Started by the first write: a program that only looks needs no second connection.
+    /// Started by the first write: read-only processes need no second connection.
     writer: Mutex<Option<JoinHandle<()>>>,
     queue: Arc<Queue>,
-    /// Started by the first call that may change something.
+    /// Started by the first call that may change state.
     journal: OnceLock<journal::Journal>,
-    /// What the journal has and the database has not.
+    /// Journal entries that the database lacks.
     waiting: Arc<journal::Waiting>,
-    /// Shows other stores that this one lives, until the database has all.
+    /// The liveness lock, held until the database contains everything.
     journals: Arc<JournalFolder>,
     owner: OwnerId,
     folder: PathBuf,
@@ -75,14 +75,14 @@ pub struct SqliteStore {
 }
 
 impl SqliteStore {
-    /// Opens `toolhub.db` in `folder`, making both where they are not there.
+    /// Opens `toolhub.db` in `folder`; creates both if necessary.
     pub fn open(folder: &Path) -> Result<Self, OpenError> {
         Self::open_with(folder, StoreOptions::default())
     }
 
-    /// The same, as `options` say.
+    /// Opens the store with `options`.
     pub fn open_with(folder: &Path, options: StoreOptions) -> Result<Self, OpenError> {
-        // What it says was said already where the hub looked first.
+        // The hub has already reported the notes of an earlier check.
         private::prepare(folder).map_err(|error| match error {
             PrivateError::Io { source, .. } => OpenError::Folder { folder: folder.to_owned(), source },
             other => OpenError::Private(other),
@@ -92,9 +92,9 @@ impl SqliteStore {
             .and_then(|mut connection| migrate::migrate(&mut connection).map(|()| connection))
             .map_err(|error| damaged(error, &file))?;
         let owner = OwnerId::fresh();
-        // What cannot be moved now is left for the next who comes.
+        // Entries that cannot be moved now are left for the next store.
         let _ = journal::replay(&mut connection, folder, owner, &options.retention);
-        // Whoever reads reads most things once: what the system keeps of the file will do.
+        // Most data is read once, so that the page cache of the operating system is sufficient.
         let _ = connection.pragma_update(None, "cache_size", -READ_KIB);
         let (reads, queue) = sync_channel::<Read>(READS);
         let work = move || {
@@ -120,12 +120,12 @@ impl SqliteStore {
         })
     }
 
-    /// The database's file.
+    /// The path of the database.
     pub fn file(&self) -> &Path {
         &self.file
     }
 
-    /// Does a read on its thread.
+    /// Executes a read on the reader thread.
     pub(crate) async fn run<T: Send + 'static>(
         &self,
         read: impl FnOnce(&mut Connection) -> rusqlite::Result<T> + Send + 'static,
@@ -140,7 +140,7 @@ impl SqliteStore {
         answer.await.map_err(|_| gone())?.map_err(|error| store_error(&error))
     }
 
-    /// Writes, and waits until it is done.
+    /// Queues a write and waits for its result.
     pub(crate) async fn write(&self, write: Write) -> Result<bool, StoreError> {
         self.start_writer()?;
         self.queue.write(write).await
@@ -148,21 +148,21 @@ impl SqliteStore {
 
     /// Records a finished call.
     pub(crate) fn record(&self, start: &CallStart, end: &CallEnd) {
-        // Without a writer nothing can be written; the journal is replayed by the next store.
+        // Without a writer nothing is written; the next store replays the journal.
         let _ = self.start_writer();
         self.queue.record(start, end);
     }
 
-    /// Counts some time soon.
+    /// Counts a call; written later.
     fn count_later(&self, attempts: &[AttemptRecord], at: SystemTime) {
         let _ = self.start_writer();
         self.queue.count(attempts, at);
     }
 
-    /// Waits until all that was handed over is in the database.
+    /// Waits until everything queued is in the database.
     pub(crate) async fn settle(&self) -> Result<(), StoreError> {
         if let Some(journal) = self.journal.get() {
-            // What cannot be appended is told to whoever handed it over.
+            // Errors of appending are returned to the callers that queued the entries.
             let _ = journal.settle().await;
         }
         if self.waiting.is_empty() {
@@ -177,7 +177,7 @@ impl SqliteStore {
             return Ok(journal);
         }
         self.start_writer()?;
-        // Two that come at once: one is not used, and ends.
+        // If two threads get here at the same time, one journal is unused and ends.
         let started = journal::Journal::start(self).map_err(|error| {
             StoreError(format!("the journal's thread could not be started: {error}").into())
         })?;
@@ -213,7 +213,7 @@ impl HubStore for SqliteStore {
 }
 
 impl Drop for SqliteStore {
-    /// Finishes what is queued, so that nothing that was asked for is lost.
+    /// Finishes all queued writes.
     fn drop(&mut self) {
         if let Some(journal) = self.journal.get_mut() {
             journal.close();
@@ -234,7 +234,7 @@ fn spawn<T: Send + 'static>(
     std::thread::Builder::new().name(name.to_owned()).spawn(work)
 }
 
-/// What the next transactions outlive.
+/// Sets the durability of the next transactions.
 fn set_durability(connection: &Connection, durability: Durability) -> rusqlite::Result<()> {
     let synchronous = match durability {
         Durability::Program => "NORMAL",
@@ -243,16 +243,16 @@ fn set_durability(connection: &Connection, durability: Durability) -> rusqlite::
     connection.pragma_update(None, "synchronous", synchronous)
 }
 
-/// Opens the file and sets the connection up.
+/// Opens the file and configures the connection.
 fn connect(file: &Path) -> Result<Connection, OpenError> {
-    // SQLite gives its log and its index the mode of the database.
+    // SQLite creates its `-wal` and `-shm` files with the mode of the database.
     private::ensure_file(file).map_err(|source| PrivateError::Io { path: file.to_owned(), source })?;
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(file, flags)?;
     connection.busy_timeout(BUSY)?;
     connection.pragma_update(None, "journal_mode", "WAL")?;
-    // The log is folded into the file in larger bites than usual: pages that every group changes are then copied once
-    // for many groups.
+    // Checkpoints are less frequent than by default: pages that every group changes are then copied once for many
+    // groups.
     connection.pragma_update(None, "wal_autocheckpoint", CHECKPOINT_PAGES)?;
     connection.pragma_update(None, "journal_size_limit", LOG_BYTES)?;
     set_durability(&connection, Durability::Program)?;
@@ -267,7 +267,7 @@ fn connect(file: &Path) -> Result<Connection, OpenError> {
     Ok(connection)
 }
 
-/// Tells a file that is no whole database from one that only could not be opened.
+/// Distinguishes a corrupt file from one that could not be opened.
 fn damaged(error: OpenError, file: &Path) -> OpenError {
     match error {
         OpenError::Sqlite(source)
@@ -282,12 +282,12 @@ fn damaged(error: OpenError, file: &Path) -> OpenError {
     }
 }
 
-/// Said when there is no room.
+/// The message for a full disk.
 fn disk_full() -> Text {
     Text::new("the disk is full: make room, and it will work again", "磁盘已满：请释放空间，之后即可恢复")
 }
 
-/// What SQLite complains of, with what to do about it where that is known.
+/// The error of SQLite, with the next step if one is known.
 fn store_error(error: &rusqlite::Error) -> StoreError {
     StoreError(match error.sqlite_error_code() {
         Some(ErrorCode::DiskFull) => disk_full(),

@@ -1,4 +1,4 @@
-//! The one thread that writes: a group of writes in one transaction, then an answer to everybody who waits.
+//! The writer thread: executes a group of writes in one transaction, then replies to all waiting callers.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -24,7 +24,7 @@ use crate::recorder::Recorded;
 use crate::rows::from_micros;
 use crate::write::Write;
 
-/// Owns the connection that writes.
+/// Owns the write connection.
 pub(super) struct Writer {
     queue: Arc<Queue>,
     owner: OwnerId,
@@ -32,7 +32,7 @@ pub(super) struct Writer {
     file: PathBuf,
     options: StoreOptions,
     connection: Option<Connection>,
-    /// What the connection is set to now: nobody waits for notes, so they do not wait for the disk.
+    /// The current setting of the connection. No caller waits for recorded calls, so that they need no fsync.
     durability: Durability,
     housekeeping: Housekeeping,
 }
@@ -78,7 +78,7 @@ impl Writer {
         }
     }
 
-    /// Moves all that stands in the journal alone; what cannot be moved stays there.
+    /// Moves all journal entries that the database lacks; those that fail stay in the journal.
     fn move_all(&mut self) {
         loop {
             let batch = self.waiting.all();
@@ -88,7 +88,7 @@ impl Writer {
         }
     }
 
-    /// Moves what stands in the journal alone; whether that could be done.
+    /// Moves a batch of journal entries into the database; returns whether that succeeded.
     fn move_in(&mut self, batch: Batch) -> bool {
         match self.move_whole(&batch) {
             Ok(()) => {
@@ -100,7 +100,7 @@ impl Writer {
                 false
             }
             Err(_) if batch.len() == 1 => {
-                // It would never fit. It is counted, if it has ended, and told as lost.
+                // Rejected permanently. If the call has ended, it is counted and reported as lost.
                 for (note, _) in &batch.ended {
                     self.queue.count_lost(&note.start, &note.end);
                 }
@@ -139,7 +139,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Begins a transaction that outlives what it should.
+    /// Begins a transaction with the given durability.
     fn transaction(&mut self, wanted: Durability) -> Result<Transaction<'_>, WriteError> {
         let connection = match &mut self.connection {
             Some(connection) => connection,
@@ -149,7 +149,7 @@ impl Writer {
             set_durability(connection, wanted)?;
             self.durability = wanted;
         }
-        // Taken at once: a transaction that reads first may find that it cannot write any more.
+        // `IMMEDIATE`: a transaction that starts with a read may fail to upgrade to a write (SQLITE_BUSY).
         Ok(connection.transaction_with_behavior(TransactionBehavior::Immediate)?)
     }
 
@@ -175,7 +175,7 @@ impl Writer {
         let long = writes.iter().any(|write| matches!(write, Write::SaveList(..) | Write::SaveOffers(..)));
         let done = self.transact(&writes, &group.recorded);
         if let (true, Some(connection)) = (long, &self.connection) {
-            // The pages of a list of tools are not needed again soon, and are most of what would be kept.
+            // The pages of a tool list are not needed again soon, and would occupy most of the page cache.
             let _ = connection.execute_batch("PRAGMA shrink_memory");
         }
         match done {
@@ -189,7 +189,7 @@ impl Writer {
         }
     }
 
-    /// Does a group that failed as a whole one by one, so that one bad write does not spoil the others.
+    /// Retries a failed group one by one, so that one bad write does not affect the others.
     fn write_singly(&mut self, group: Group, error: &WriteError) {
         let has_calls = !group.recorded.is_empty();
         let alone = error.concerns_all() || (group.urgent.len() == 1 && !has_calls);
@@ -221,8 +221,8 @@ impl Writer {
         }
     }
 
-    /// Deals with recorded calls that the database did not take: a block that it never takes is found by trying each
-    /// alone.
+    /// Handles recorded calls that the database rejected: retries each block alone to find one that is rejected
+    /// permanently.
     fn record_failed(&mut self, recorded: Recorded, error: &WriteError) -> Result<(), StoreError> {
         let why = error.to_store();
         if !error.is_about_what_is_written() {
@@ -246,7 +246,7 @@ impl Writer {
         failed
     }
 
-    /// Writes all of it or nothing. The answers are those of the writes, in their order.
+    /// Writes everything or nothing. The replies are in the order of the writes.
     fn transact(
         &mut self,
         writes: &[&Write],
@@ -300,7 +300,7 @@ impl Writer {
     }
 }
 
-/// Why a group could not be written.
+/// The reason why a group could not be written.
 #[derive(Debug)]
 enum WriteError {
     Sqlite(rusqlite::Error),
@@ -314,13 +314,13 @@ impl From<rusqlite::Error> for WriteError {
 }
 
 impl WriteError {
-    /// Whether every other write would fail too, after as long a wait.
+    /// Whether every other write would fail too, after the same busy timeout.
     fn concerns_all(&self) -> bool {
         let Self::Sqlite(error) = self else { return matches!(self, Self::Open(_)) };
         matches!(error.sqlite_error_code(), Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked))
     }
 
-    /// Whether others could be written all the same, and this never.
+    /// Whether the error is caused by the data: it is permanent, and other data can still be written.
     fn is_about_what_is_written(&self) -> bool {
         let Self::Sqlite(error) = self else { return false };
         matches!(

@@ -1,4 +1,4 @@
-//! The lines of a journal: one call begun, or one ended, as a JSON list. A line that was cut off is no line.
+//! The lines of a journal: the start or the end of one call, as a JSON array. Truncated lines are ignored.
 
 use serde::{Deserialize, Serialize};
 use toolhub_core::lang::Text;
@@ -10,7 +10,7 @@ use crate::rows::{
     source_names, sources_named,
 };
 
-/// What a line says.
+/// A parsed line.
 #[derive(Debug)]
 pub(super) enum Entry {
     Begun(CallStart),
@@ -43,15 +43,15 @@ enum Read {
     Ended(Ended<String>),
 }
 
-/// Record, call, tool, arguments, conversation, request, strategy, candidates, whether it may change something, when.
+/// Record, call, tool, arguments, conversation, request, strategy, candidates, may change state, start time.
 #[derive(Serialize, Deserialize)]
 struct Begun<S>(S, S, S, S, Option<S>, Option<S>, S, Vec<String>, bool, i64);
 
-/// Record, status, microseconds, error, sources, attempts, output.
+/// Record, status, duration in microseconds, error, sources, attempts, output.
 #[derive(Serialize, Deserialize)]
 struct Ended<S>(S, S, i64, Option<(S, Text)>, Vec<String>, Vec<AttemptTuple<String>>, Option<S>);
 
-/// The line that says that a call begins.
+/// The line for the start of a call.
 pub(super) fn begun(start: &CallStart) -> Vec<u8> {
     line(&Written::Begun(Begun(
         start.record.as_str(),
@@ -67,7 +67,7 @@ pub(super) fn begun(start: &CallStart) -> Vec<u8> {
     )))
 }
 
-/// The line that says what came of it.
+/// The line for the end of a call.
 pub(super) fn ended(end: &CallEnd) -> Vec<u8> {
     line(&Written::Ended(Ended(
         end.record.as_str(),
@@ -86,7 +86,7 @@ fn line(written: &Written<'_>) -> Vec<u8> {
     line
 }
 
-/// What a line says; nothing where it is none.
+/// Parses a line; `None` if it is invalid.
 pub(super) fn read(line: &str) -> Option<Entry> {
     Some(match serde_json::from_str(line).ok()? {
         Read::Begun(Begun(

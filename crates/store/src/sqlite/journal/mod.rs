@@ -1,6 +1,6 @@
-//! The journal: that a call which may change something begins, and what came of it, is appended to a file at once, and
-//! moved into the database in large groups later. Whoever waits, waits for the append alone; and where an append need not
-//! outlive a power cut, it is quicker done by the caller than handed to a thread.
+//! The intent journal: the start and the end of a call that may change state are appended to a file immediately, and
+//! moved into the database later in large groups. Callers wait only for the append. If an append needs no fsync, the
+//! caller performs it, which is faster than handing it to a thread.
 
 mod line;
 mod replay;
@@ -27,24 +27,24 @@ use crate::journal::{Kind, Tail};
 use crate::options::Durability;
 use crate::queue::{Queue, closed};
 
-/// How long a call may wait for room in the journal.
+/// Maximum time that a call waits for room in the journal.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// So many groups a caller appends for others that come meanwhile.
+/// Maximum number of groups that a caller appends on behalf of others.
 const ROUNDS: usize = 3;
 
 type Reply = oneshot::Sender<Result<(), StoreError>>;
 
-/// Something to append.
+/// An entry to append.
 enum Job {
     Begin(CallStart, Reply, OwnedSemaphorePermit),
-    /// Somebody waits for it, or nobody.
+    /// With the channel of the waiting caller, if any.
     End(CallEnd, Option<Reply>),
-    /// Nothing: is answered once all that was handed over before is appended.
+    /// No entry: is answered once all previous entries are appended.
     Settle(Reply),
 }
 
-/// What is appended at once.
+/// Entries that are appended together.
 #[derive(Default)]
 struct Work {
     lines: Vec<u8>,
@@ -53,12 +53,12 @@ struct Work {
 
 struct State {
     work: Work,
-    /// Whoever takes it appends; it is not there while somebody does.
+    /// Must be taken to append; `None` while another thread is appending.
     appender: Option<Appender>,
     closed: bool,
 }
 
-/// What is shared with the thread that appends.
+/// State shared with the appender thread.
 struct Shared {
     state: Mutex<State>,
     bell: Condvar,
@@ -66,11 +66,11 @@ struct Shared {
 
 impl Shared {
     fn state(&self) -> MutexGuard<'_, State> {
-        // A poisoned lock guards plain lists, which are whole between any two statements.
+        // The lists are consistent between any two statements, so that a poisoned lock is still usable.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The work of the thread that appends, until the journal is closed and all is appended.
+    /// The loop of the appender thread: runs until the journal is closed and everything is appended.
     fn append_on(&self) {
         let mut spare = Work::default();
         loop {
@@ -94,13 +94,14 @@ impl Shared {
         }
     }
 
-    /// Appends what is there and what comes meanwhile, for a caller that has `appender`; the thread does the rest.
+    /// Appends the entries and those that arrive meanwhile, on the caller's thread; the appender thread does the
+    /// rest.
     fn append_now(&self, mut appender: Appender, mut work: Work) {
         for _ in 0..ROUNDS {
             appender.append(&mut work);
             let mut state = self.state();
             if state.work.jobs.is_empty() {
-                // Its memory is used again.
+                // Reuses its memory.
                 state.work = work;
                 state.appender = Some(appender);
                 if state.closed {
@@ -116,11 +117,11 @@ impl Shared {
     }
 }
 
-/// A journal that is written by a thread of its own.
+/// An intent journal with its appender thread.
 pub(super) struct Journal {
     shared: Arc<Shared>,
     waiting: Arc<Waiting>,
-    /// Whether callers append what they hand over.
+    /// Whether callers append their own entries.
     inline: bool,
     thread: Option<JoinHandle<()>>,
 }
@@ -132,7 +133,7 @@ impl std::fmt::Debug for Journal {
 }
 
 impl Journal {
-    /// Starts the journal of a store, whose writer is woken when there is something to move.
+    /// Starts the journal of a store. The store's writer is woken when there are entries to move.
     pub(super) fn start(store: &SqliteStore) -> io::Result<Self> {
         let waiting = Arc::clone(&store.waiting);
         let appender = Appender {
@@ -148,7 +149,7 @@ impl Journal {
         Ok(Self { shared, waiting, inline, thread: Some(thread) })
     }
 
-    /// Writes that a call begins, and waits until that outlives the program.
+    /// Appends the start of a call, and waits until it survives the end of the process.
     pub(super) async fn begin(&self, start: CallStart) -> Result<(), StoreError> {
         let room = Arc::clone(&self.waiting.room).acquire_owned();
         let room = tokio::time::timeout(PATIENCE, room)
@@ -164,8 +165,8 @@ impl Journal {
         answer.map_err(|_| closed())?
     }
 
-    /// Writes what came of a call that was begun here, and waits until that outlives the program; gives it back where
-    /// no such call runs.
+    /// Appends the end of a call that was started here, and waits until it survives the end of the process. Returns
+    /// `Err(end)` if no such call is running.
     pub(super) async fn finish(&self, end: CallEnd) -> Result<Result<(), StoreError>, Box<CallEnd>> {
         if !self.waiting.runs(&end.record) {
             return Err(Box::new(end));
@@ -178,25 +179,26 @@ impl Journal {
         })
     }
 
-    /// Writes what came of a call that was begun here, and lets nobody wait; gives it back where no such call runs.
+    /// Appends the end of a call that was started here, without waiting. Returns `Err(end)` if no such call is
+    /// running.
     pub(super) fn note(&self, end: CallEnd) -> Result<(), Box<CallEnd>> {
         if !self.waiting.runs(&end.record) {
             return Err(Box::new(end));
         }
         let line = line::ended(&end);
-        // Where the journal is closed, nobody knows what became of the call, and so it is told.
+        // If the journal is closed, the call remains without an end and is reported as `unknown`.
         let _ = self.hand_over(&line, Job::End(end, None));
         Ok(())
     }
 
-    /// Waits until all that was handed over is appended.
+    /// Waits until all queued entries are appended.
     pub(super) async fn settle(&self) -> Result<(), StoreError> {
         let (reply, answer) = oneshot::channel();
         self.hand_over(&[], Job::Settle(reply))?;
         answer.await.map_err(|_| closed())?
     }
 
-    /// Forgets a call whose end the database has.
+    /// Removes a call whose end is in the database.
     pub(super) fn forget(&self, record: &RecordId) {
         self.waiting.withdraw(record);
     }
@@ -216,7 +218,7 @@ impl Journal {
             self.shared.append_now(appender, work);
             return Ok(());
         }
-        // Who appends now looks for more when that is done.
+        // A thread that is appending checks for more entries when it is done.
         let ring = state.work.jobs.len() == 1 && state.appender.is_some();
         drop(state);
         if ring {
@@ -225,7 +227,7 @@ impl Journal {
         Ok(())
     }
 
-    /// Takes no more in and waits until all is appended.
+    /// Rejects new entries and waits until all queued ones are appended.
     pub(super) fn close(&mut self) {
         self.shared.state().closed = true;
         self.shared.bell.notify_one();
@@ -241,18 +243,18 @@ impl Drop for Journal {
     }
 }
 
-/// A beginning whose answer its caller has not received. Withdraws it if the caller stops waiting: the call is not made
-/// then. An answer that could not be sent any more is withdrawn by the appender.
+/// A start entry whose reply the caller has not received. Withdraws it if the caller stops waiting, because the call
+/// is then not made. If the reply cannot be sent, the appender withdraws the entry.
 struct Unclaimed<'a> {
     waiting: &'a Waiting,
-    /// `None` once the answer is received.
+    /// `None` once the reply is received.
     record: Option<RecordId>,
     answer: oneshot::Receiver<Result<(), StoreError>>,
 }
 
 impl Drop for Unclaimed<'_> {
     fn drop(&mut self) {
-        // From here on the appender cannot send: whatever it sent before is in `waiting`.
+        // From here on the appender cannot send: an entry that it confirmed before is in `waiting`.
         self.answer.close();
         if let Some(record) = &self.record {
             self.waiting.withdraw(record);
@@ -260,7 +262,7 @@ impl Drop for Unclaimed<'_> {
     }
 }
 
-/// Appends, and says so to whoever waits.
+/// Appends entries, and replies to waiting callers.
 struct Appender {
     waiting: Arc<Waiting>,
     queue: Arc<Queue>,
@@ -268,11 +270,11 @@ struct Appender {
 }
 
 impl Appender {
-    /// Appends all of it, and leaves it empty.
+    /// Appends all entries, and clears `work`.
     fn append(&mut self, work: &mut Work) {
         self.append_lines(&work.lines, &mut work.jobs);
         work.lines.clear();
-        // One long result must not hold its memory for ever.
+        // Releases the memory of a single long result.
         work.lines.shrink_to(1 << 20);
     }
 
@@ -288,7 +290,7 @@ impl Appender {
                     let reply = match job {
                         Job::Begin(_, reply, _) | Job::Settle(reply) => Some(reply),
                         Job::End(end, reply) => {
-                            // The database may take it yet.
+                            // The database may still accept it.
                             let _ = self.waiting.end(end, None);
                             reply
                         }
@@ -306,7 +308,7 @@ impl Appender {
                     let record = start.record.clone();
                     wake |= self.waiting.begin(start, Held { segment, _room: Some(room) });
                     if reply.send(Ok(())).is_err() {
-                        // Whoever wanted to make the call is gone: it will not be made.
+                        // The caller has gone, so that the call will not be made.
                         self.waiting.withdraw(&record);
                     }
                 }

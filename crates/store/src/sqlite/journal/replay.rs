@@ -1,4 +1,4 @@
-//! Replays the journals that dead stores left: the store that is opened next moves their calls into the database.
+//! Replays the journals of dead stores: moves their calls into the database when a store is opened.
 
 use std::collections::HashSet;
 use std::path::Path;
@@ -19,7 +19,8 @@ use crate::sqlite::calls::{self, Finished};
 use crate::sqlite::{housekeeping, statistics};
 use crate::write::Note;
 
-/// Moves what dead stores left. Two stores may do this at once, and one may do it twice: each call counts once.
+/// Moves the journal entries of dead stores. Idempotent, also if two stores do it at the same time: each call counts
+/// once.
 pub(in crate::sqlite) fn replay(
     connection: &mut Connection,
     folder: &Path,
@@ -28,7 +29,7 @@ pub(in crate::sqlite) fn replay(
 ) -> rusqlite::Result<()> {
     for kind in [Kind::Intents, Kind::Calls] {
         for file in left_by_dead(folder, own, kind) {
-            // A file that is gone was replayed by another store.
+            // A missing file was replayed by another store.
             let Ok(bytes) = std::fs::read(&file.path) else { continue };
             match kind {
                 Kind::Intents => {
@@ -48,7 +49,7 @@ fn replay_intents(
     file: &JournalFile,
     retention: &Retention,
 ) -> rusqlite::Result<()> {
-    // Calls that old were in the database and are deleted since; they must not be counted again.
+    // Older calls were in the database and have been deleted; they must not be counted again.
     let too_old = cutoff(SystemTime::now(), retention.calls);
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     let entries: Vec<Entry> = text.lines().filter_map(line::read).collect();

@@ -1,4 +1,4 @@
-//! Beginnings whose caller stops waiting, and what the journal waits for.
+//! Start entries whose caller stops waiting, and durability of appends.
 
 use super::*;
 
@@ -14,12 +14,12 @@ fn store_with(durability: Durability) -> (tempfile::TempDir, SqliteStore) {
     (folder, store)
 }
 
-/// A call that may change something.
+/// A call that may change state.
 fn changing_call() -> CallStart {
     CallStart { may_change: true, ..call("t").0 }
 }
 
-/// Keeps the journal from appending until its appender is put back.
+/// Blocks appending until the appender is put back.
 fn take_appender(journal: &Journal) -> Appender {
     journal.shared.state().appender.take().unwrap()
 }
@@ -57,7 +57,7 @@ async fn begin_of_a_caller_that_is_gone_is_withdrawn() {
     }
 }
 
-/// `/dev/null` takes every write, and fails every `fdatasync`.
+/// `/dev/null` accepts every write, and fails every `fdatasync`.
 #[cfg(target_os = "linux")]
 #[tokio::test]
 async fn begin_waits_for_the_disk_with_power_durability_only() {

@@ -1,4 +1,4 @@
-//! What stands in the journal and not yet in the database, and when it is its turn to be moved there.
+//! Journal entries that the database lacks, and the schedule for moving them.
 
 use std::collections::{HashMap, VecDeque};
 use std::mem;
@@ -13,39 +13,39 @@ use toolhub_core::ports::StoreError;
 use crate::journal::Segment;
 use crate::write::Note;
 
-/// Calls that may stand in the journal alone; who comes later waits for room.
+/// Maximum number of calls that are only in the journal; further calls wait for room.
 const ROOM: usize = 16_384;
-/// How long calls are gathered: one that ends meanwhile is written once, whole.
+/// How long calls are gathered: a call that ends meanwhile is written once, as a whole.
 const GATHER: Duration = Duration::from_millis(20);
-/// So many that have ended are moved at once.
+/// Maximum number of calls in one batch.
 const MANY: usize = 1_024;
-/// How long after a failure it is tried again.
+/// Pause after a failure.
 const RETRY: Duration = Duration::from_secs(1);
 
-/// What ties an entry to the journal: its file, and its share of the room.
+/// Resources of an entry: its journal file, and its semaphore permit.
 #[derive(Debug)]
 pub(in crate::sqlite) struct Held {
     pub(super) segment: Arc<Segment>,
     pub(super) _room: Option<OwnedSemaphorePermit>,
 }
 
-/// A call that runs.
+/// A running call.
 #[derive(Debug)]
 struct Running {
     start: CallStart,
     since: Instant,
-    /// Until the database has it.
+    /// `Some` until the database contains the start.
     held: Option<Held>,
 }
 
-/// What is moved into the database in one transaction.
+/// Entries that are moved into the database in one transaction.
 #[derive(Debug, Default)]
 pub(in crate::sqlite) struct Batch {
     pub(in crate::sqlite) begun: Vec<(CallStart, Held)>,
     pub(in crate::sqlite) ended: Vec<(Note, Vec<Held>)>,
 }
 
-/// Whether the database has nothing yet of a call that ended: its beginning is held too.
+/// Whether the database has no entry of an ended call yet: its start is held too.
 pub(in crate::sqlite) fn is_new(held: &[Held]) -> bool {
     held.len() > 1
 }
@@ -59,36 +59,36 @@ impl Batch {
         self.begun.len() + self.ended.len()
     }
 
-    /// The same, each alone.
+    /// Splits the batch into single entries.
     pub(in crate::sqlite) fn singly(self) -> impl Iterator<Item = Self> {
         let begun = self.begun.into_iter().map(|one| Self { begun: vec![one], ended: Vec::new() });
         begun.chain(self.ended.into_iter().map(|one| Self { begun: Vec::new(), ended: vec![one] }))
     }
 }
 
-/// What the writer should do about the journal.
+/// The next action of the writer for the journal.
 #[derive(Debug)]
 pub(in crate::sqlite) enum Turn {
     Move(Batch),
-    /// Nothing, until that moment.
+    /// Nothing to do until this time.
     Wait(Option<Instant>),
 }
 
 #[derive(Debug, Default)]
 struct State {
     running: HashMap<RecordId, Running>,
-    /// Those of them that the database may not have yet, oldest first.
+    /// Running calls that the database may lack, oldest first.
     begun: VecDeque<RecordId>,
     ended: VecDeque<(Note, Vec<Held>)>,
-    /// When the first of those that ended did.
+    /// When the first of `ended` ended.
     ended_since: Option<Instant>,
-    /// Something was taken out and is not yet in the database.
+    /// A batch was taken and is not yet in the database.
     moving: bool,
-    /// The last move failed: why, and when it is tried again.
+    /// The last move failed: the reason, and the time of the next attempt.
     stuck: Option<(Text, Instant)>,
 }
 
-/// What waits to be moved.
+/// Entries to be moved.
 #[derive(Debug)]
 pub(in crate::sqlite) struct Waiting {
     state: Mutex<State>,
@@ -102,12 +102,12 @@ impl Default for Waiting {
 }
 
 impl Waiting {
-    /// Why nothing can be moved at present: what is begun now might never be seen.
+    /// The reason why entries currently cannot be moved; new starts might then never reach the database.
     pub(in crate::sqlite) fn stuck(&self) -> Option<StoreError> {
         self.state().stuck.as_ref().map(|(why, _)| StoreError(why.clone()))
     }
 
-    /// Takes in a call that begins; whether it is the first in a while, so that the writer must be woken.
+    /// Adds a started call. Returns whether it is the first entry, so that the writer must be woken.
     pub(super) fn begin(&self, start: CallStart, held: Held) -> bool {
         let mut state = self.state();
         let first = state.begun.is_empty() && state.ended.is_empty();
@@ -117,18 +117,18 @@ impl Waiting {
         first
     }
 
-    /// Forgets a call that nobody will make.
+    /// Removes a call that will not be made.
     pub(super) fn withdraw(&self, record: &RecordId) {
         self.state().running.remove(record);
     }
 
-    /// Whether that call runs as far as the journal knows.
+    /// Whether the journal has this call as running.
     pub(super) fn runs(&self, record: &RecordId) -> bool {
         self.state().running.contains_key(record)
     }
 
-    /// Takes in the end of a call, with where it stands in the journal, if it does; whether the writer must be woken.
-    /// `None` where no such call runs.
+    /// Adds the end of a call, with its journal file if it was appended. Returns whether the writer must be woken;
+    /// `None` if no such call is running.
     pub(super) fn end(&self, end: CallEnd, held: Option<Held>) -> Option<bool> {
         let mut state = self.state();
         let running = state.running.remove(&end.record)?;
@@ -139,7 +139,7 @@ impl Waiting {
         Some(first || state.ended.len() == MANY)
     }
 
-    /// Whether the database has all there is.
+    /// Whether the database contains all entries.
     pub(in crate::sqlite) fn is_empty(&self) -> bool {
         let state = self.state();
         !state.moving
@@ -147,7 +147,7 @@ impl Waiting {
             && state.begun.iter().all(|record| !state.running.contains_key(record))
     }
 
-    /// What the writer should do now.
+    /// The next action of the writer.
     pub(in crate::sqlite) fn next(&self, now: Instant) -> Turn {
         let mut state = self.state();
         if let Some((_, again)) = &state.stuck
@@ -167,24 +167,24 @@ impl Waiting {
         }
     }
 
-    /// All there is, up to a batch; whatever happened before.
+    /// The next batch, regardless of gathering time and failures.
     pub(in crate::sqlite) fn all(&self) -> Batch {
         self.state().take(Instant::now())
     }
 
-    /// Says that a batch is in the database.
+    /// Confirms that a batch is in the database.
     pub(in crate::sqlite) fn moved(&self) {
         let mut state = self.state();
         (state.stuck, state.moving) = (None, false);
     }
 
-    /// Takes back what could not be moved.
+    /// Returns a batch that could not be moved.
     pub(in crate::sqlite) fn put_back(&self, batch: Batch, why: Text) {
         let mut state = self.state();
         let again = Instant::now() + RETRY;
         (state.stuck, state.moving) = (Some((why, again)), false);
         for (start, held) in batch.begun.into_iter().rev() {
-            // It may have ended meanwhile; then its end says all.
+            // If the call has ended meanwhile, its end entry contains everything.
             let record = start.record.clone();
             if let Some(running) = state.running.get_mut(&record) {
                 running.held = Some(held);
@@ -203,7 +203,7 @@ impl Waiting {
         }
     }
 
-    /// The files of what could not be moved stay: nobody will try again here.
+    /// Keeps the journal files of entries that could not be moved, for the next store.
     pub(in crate::sqlite) fn leave(&self) {
         let state = self.state();
         let running = state.running.values().flat_map(|running| &running.held);
@@ -212,13 +212,13 @@ impl Waiting {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        // A poisoned lock guards plain lists, which are whole between any two statements.
+        // The lists are consistent between any two statements, so that a poisoned lock is still usable.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl State {
-    /// Takes what ended, and what began before `before` and still runs.
+    /// Takes ended calls, and running calls that started before `before`.
     fn take(&mut self, before: Instant) -> Batch {
         let ended: Vec<_> = self.ended.drain(..self.ended.len().min(MANY)).collect();
         self.ended_since = if self.ended.is_empty() { None } else { self.ended_since };

@@ -40,8 +40,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Some systems give pages of two megabytes to whoever asks for memory, of which a hub mostly uses a part: it would take up
-/// twice as much as it needs.
+/// Disables transparent huge pages: with pages of 2 MiB a hub would use about twice the memory.
 fn stay_small() {
     #[cfg(target_os = "linux")]
     {

@@ -1,40 +1,40 @@
-//! `[agents.NAME]` of `toolhub.toml`: what an agent is told, which tools and which model it has, and how far it may go.
+//! `[agents.NAME]` of `toolhub.toml`: the instructions, tools, model and budget of an agent.
 
 use serde::Deserialize;
 use toolhub_agent::{Allowed, Budget, Way};
 
 use super::span::Span;
 
-/// The agent that answers where none is named.
+/// The agent that is used if none is named.
 pub const DEFAULT_AGENT: &str = "default";
 
 /// `[agents.NAME]`
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 pub struct AgentSettings {
-    /// The model it asks, by its name at the endpoint of `[llm]`.
+    /// Its model, by its name at the endpoint of `[llm]`.
     pub model: Option<String>,
-    /// What the model is told before everything else.
+    /// The beginning of the system prompt.
     pub instructions: Option<String>,
-    /// The tools it may use, `*` for any letters; all, where this is not set, and none with an empty list.
+    /// The tools it may use, with `*` as a wildcard. All tools if unset, none if the list is empty.
     pub tools: Option<Vec<String>>,
-    /// How it works with its model.
+    /// How it uses its model.
     pub way: Option<WayName>,
-    /// How often a model is asked for one request.
+    /// The maximum number of model requests per user request.
     pub rounds: Option<u32>,
-    /// How long one request may take.
+    /// The time limit of a request.
     pub time: Option<Span>,
-    /// Tokens that a model may read and write for one request.
+    /// The maximum number of input and output tokens per request.
     pub tokens: Option<u64>,
-    /// Tokens of the prompt that tell of tools.
+    /// The maximum number of prompt tokens that describe tools.
     pub prompt_tokens: Option<usize>,
 }
 
-/// How an agent works with its model, as the file names it.
+/// How an agent uses its model, as named in the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum WayName {
-    /// The model calls tools while it talks.
+    /// The model calls tools during the conversation.
     Talk,
     /// The model makes a plan, which is run; then it answers.
     Plan,
@@ -50,7 +50,7 @@ impl From<WayName> for Way {
 }
 
 impl AgentSettings {
-    /// How far it may go.
+    /// The limits of a request.
     pub fn budget(&self) -> Budget {
         let usual = Budget::default();
         Budget {

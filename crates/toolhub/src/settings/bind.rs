@@ -1,4 +1,4 @@
-//! Where the gateway listens, as people write it: `127.0.0.1:7460`, `localhost:7460`, or a port alone.
+//! Parses the listening address of the gateway: `127.0.0.1:7460`, `localhost:7460`, or only a port.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::str::FromStr;

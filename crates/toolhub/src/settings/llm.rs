@@ -1,4 +1,4 @@
-//! `[llm]` of `toolhub.toml`: which language model is used, and what its owner sets for it.
+//! `[llm]` of `toolhub.toml`: the language model and its options.
 
 use serde::Deserialize;
 use toolhub_core::lang::Text;
@@ -13,27 +13,27 @@ use super::span::Span;
 #[derive(Clone, Default, Deserialize)]
 #[serde(default)]
 pub struct LlmSettings {
-    /// Whether a model is used at all; yes, unless this says no.
+    /// Whether a model is used; default `true`.
     pub enabled: Option<bool>,
-    /// Where it is; `${VAR}` is filled in from the environment.
+    /// The URL of its endpoint; `${VAR}` is expanded from the environment.
     pub url: Option<String>,
-    /// What it is called there; `${VAR}` is filled in from the environment.
+    /// Its name at the endpoint; `${VAR}` is expanded from the environment.
     pub model: Option<String>,
-    /// The wire format; told from the address where this is silent.
+    /// The wire format; derived from the URL if unset.
     pub api: Option<Api>,
-    /// The key for it; `${VAR}` is filled in from the environment.
+    /// The API key; `${VAR}` is expanded from the environment.
     pub key: Option<Secret>,
     /// How it calls tools.
     pub tool_calls: Option<ToolCalls>,
-    /// How long an answer may take.
+    /// Timeout of a response.
     pub timeout: Option<Span>,
-    /// The most tokens of an answer.
+    /// The maximum number of output tokens.
     pub max_tokens: Option<u32>,
-    /// How freely it speaks.
+    /// The sampling temperature.
     pub temperature: Option<f32>,
 }
 
-// The address may hold a password.
+// The URL may contain a password.
 impl std::fmt::Debug for LlmSettings {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("LlmSettings")
@@ -44,12 +44,12 @@ impl std::fmt::Debug for LlmSettings {
 }
 
 impl LlmSettings {
-    /// Whether the owner wants a model to be used, if there is one.
+    /// Whether a model is used if one is available.
     pub fn is_enabled(&self) -> bool {
         self.enabled.unwrap_or(true)
     }
 
-    /// The same with its variables filled in; what is wrong with it is the error.
+    /// Expands the variables.
     pub fn choice(&self, lookup: &dyn Fn(&str) -> Option<String>) -> Result<ModelChoice, Text> {
         let fill = |text: &str| expand(text, lookup).map_err(|name| unset(&name));
         let key = self.key.as_ref().map(|key| fill(key.expose())).transpose()?;
@@ -57,7 +57,7 @@ impl LlmSettings {
             url: self.url.as_deref().map(fill).transpose()?.map(Address),
             model: self.model.as_deref().map(fill).transpose()?,
             api: self.api,
-            // An empty key is none: a server of one's own often wants none.
+            // An empty key counts as unset: local servers often need none.
             key: match key.filter(|key| !key.trim().is_empty()) {
                 Some(key) => Some(ApiKey::new(&key).ok_or_else(odd_key)?),
                 None => None,

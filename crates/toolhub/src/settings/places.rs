@@ -1,4 +1,4 @@
-//! Where the files are: config, servers, data.
+//! The locations of the configuration, servers and data.
 
 use std::io::{Error, ErrorKind};
 use std::path::{Path, PathBuf};
@@ -8,22 +8,22 @@ use toolhub_mcp::config::ConfigError;
 
 use crate::trust::{RunTrust, Search, Workspace};
 
-/// Where the files are.
+/// The locations of the files.
 #[derive(Debug, Clone)]
 pub struct Places {
-    /// The settings; the file need not exist.
+    /// The settings file, which need not exist.
     pub config: PathBuf,
-    /// The servers, beside the settings; need not exist.
+    /// The servers file next to the settings, which need not exist.
     pub servers: PathBuf,
     /// The data folder.
     pub home: PathBuf,
-    /// The user's home, which may have skills.
+    /// The user's home folder, which may contain skills.
     pub user: Option<PathBuf>,
-    /// What the current folder brings, of which nothing is used unless it is trusted. The default is nothing.
+    /// The workspace of the current folder, which is used only if it is trusted. Empty by default.
     pub workspace: Workspace,
 }
 
-/// Why the places cannot be told.
+/// Why the locations cannot be determined.
 #[derive(Debug, thiserror::Error)]
 pub enum PlacesError {
     /// The user has no home folder.
@@ -35,26 +35,26 @@ pub enum PlacesError {
 }
 
 impl Places {
-    /// Where the vectors are kept that a sentence encoder makes of tools.
+    /// The file of the vectors that a sentence encoder computes for tools.
     pub fn vectors(&self) -> PathBuf {
         self.home.join("vectors.bin")
     }
 
-    /// Where the last words of a server are kept.
+    /// The file with the last stderr lines of a server.
     pub fn log_of(&self, server: &str) -> PathBuf {
         let safe: String =
             server.chars().map(|c| if c.is_alphanumeric() || c == '-' { c } else { '_' }).collect();
         self.home.join("logs").join(format!("{safe}.stderr"))
     }
 
-    /// The places for these choices of the user; what is not chosen is found in the usual places. What the current folder
-    /// brings is used only if it is on the user's list of trusted folders.
+    /// The locations for these options; defaults apply to the others. The contents of the current folder are used only if it is
+    /// on the user's list of trusted folders.
     pub fn find(config: Option<&Path>, home: Option<&Path>) -> Result<Self, PlacesError> {
         Self::find_trusting(config, home, &RunTrust::default())
     }
 
-    /// The same, with folders that are trusted for this run. A config file that is named explicitly is the caller's own
-    /// choice, and is used wherever it lies, with the `mcp.json` beside it.
+    /// Like [`Self::find`], with folders that are trusted for this run. A config file that is named explicitly is used wherever
+    /// it is, with the `mcp.json` next to it.
     pub fn find_trusting(
         config: Option<&Path>,
         home: Option<&Path>,
@@ -84,7 +84,7 @@ impl Places {
         Ok(Self { servers: config.with_file_name("mcp.json"), config, home, user, workspace })
     }
 
-    /// The same with the user's own config in place of the project's, unless `explicit` names one.
+    /// Uses the user's own config instead of the project's, unless `explicit` names one.
     pub fn of_user(mut self, explicit: Option<&Path>) -> Result<Self, PlacesError> {
         if explicit.is_none() {
             let usual = etcetera::choose_base_strategy().map_err(|_| PlacesError::NoHome)?;
@@ -95,8 +95,8 @@ impl Places {
         Ok(self)
     }
 
-    /// The text of the settings or the servers; `None` if there is no such file. Of a trusted workspace it is the text
-    /// that trust was checked for, and the file is not read again.
+    /// The text of the settings or servers; `None` if the file does not exist. For a trusted workspace it is the text that was
+    /// checked, and the file is not read again.
     pub(super) fn text(&self, file: &Path) -> Result<Option<String>, ConfigError> {
         let read = match self.workspace.config_bytes(file) {
             Some(bytes) => {

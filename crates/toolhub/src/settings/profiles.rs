@@ -1,53 +1,53 @@
-//! `[profiles.NAME]` of `toolhub.toml`: what clients of the gateway see, and under which texts.
+//! `[profiles.NAME]` of `toolhub.toml`: the tools that clients of the gateway see, and their texts.
 
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
 use toolhub_agent::Allowed;
 
-/// The profile of `/mcp` where none is named.
+/// The profile of `/mcp` without a name.
 pub const DEFAULT_PROFILE: &str = "default";
 
 /// `[profiles.NAME]`
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 pub struct ProfileSettings {
-    /// The sources whose tools are offered, `native` among them; all, where there is none.
+    /// The sources whose tools are offered, including `native`; all if empty.
     pub servers: Vec<String>,
-    /// The tools that are offered, `*` for any letters; all, where there is none.
+    /// The tools that are offered, with `*` as a wildcard; all if empty.
     pub tools: Vec<String>,
-    /// More of them.
+    /// Further tools that are offered.
     pub allow: Vec<String>,
-    /// Tools that are not offered, whatever else is said.
+    /// Tools that are never offered.
     pub deny: Vec<String>,
-    /// Only tools that are good for one of these.
+    /// Only tools with one of these tags.
     pub tags: Vec<String>,
-    /// Whether all tools are listed, or found by searching.
+    /// Whether tools are listed or found by search.
     pub expose: Expose,
-    /// Tools that are listed even where the others are found by searching.
+    /// Tools that are listed even if the others are found by search.
     pub pinned: Vec<String>,
-    /// Whether arguments that miss a schema by a hair are mended.
+    /// Whether arguments with minor schema violations are coerced.
     pub mend_arguments: bool,
-    /// Whether definitions are offered as they are, though some clients then refuse the whole list.
+    /// Whether definitions are offered unchanged, though some clients then reject the whole list.
     pub lossless: bool,
-    /// Other texts and arguments for some tools.
+    /// Replaced texts and fixed arguments of tools.
     pub overrides: BTreeMap<String, Override>,
 }
 
-/// How tools are shown to clients.
+/// How tools are offered to clients.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Expose {
-    /// All are listed.
+    /// All tools are listed.
     All,
-    /// `search_tools`, `describe_tool`, `call_tool` and the pinned ones are listed; the others are found.
+    /// `search_tools`, `describe_tool`, `call_tool` and pinned tools are listed; the others are found by search.
     Search,
-    /// As `all` where there are few, as `search` where there are many.
+    /// `all` with few tools, `search` with many.
     #[default]
     Auto,
 }
 
-/// What is said of a tool instead of its own words.
+/// Replaced texts and fixed arguments of a tool.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 pub struct Override {
@@ -57,22 +57,22 @@ pub struct Override {
     pub title: Option<String>,
     /// Another description.
     pub description: Option<String>,
-    /// Arguments that are always given, and that clients do not see.
+    /// Fixed arguments, which are hidden from clients.
     pub arguments: serde_json::Map<String, serde_json::Value>,
 }
 
 impl ProfileSettings {
-    /// Whether the tools of that source are offered at all.
+    /// Whether the tools of that source are offered.
     pub fn has_source(&self, source: &str) -> bool {
         self.servers.is_empty() || self.servers.iter().any(|server| server == source)
     }
 
-    /// Whether the tool of that name is not offered, whatever else is said.
+    /// Whether the tool is never offered.
     pub fn denies(&self, name: &str) -> bool {
         !self.deny.is_empty() && Allowed::new(self.deny.clone()).has(name)
     }
 
-    /// Whether the skill of that name is offered; one of a server is named `server:skill`.
+    /// Whether the skill is offered; a skill of a server is named `server:skill`.
     pub fn admits_skill(&self, name: &str) -> bool {
         let (server, own) = match name.split_once(':') {
             Some((server, own)) => (Some(server), own),
@@ -85,18 +85,18 @@ impl ProfileSettings {
         admitted && !self.denies(name) && !self.denies(own)
     }
 
-    /// Whether the hub's own skills are offered at all.
+    /// Whether the hub's own skills are offered.
     pub fn offers_skills(&self) -> bool {
         let tags = [toolhub_skills::use_skill::TAG.to_owned()];
         self.has_source("skill") && self.has_tool(toolhub_skills::use_skill::NAME, &tags)
     }
 
-    /// Whether the owner names the tool, and not only some among which it is.
+    /// Whether the profile names the tool itself, not only by a wildcard.
     pub fn names_tool(&self, name: &str) -> bool {
         self.tools.iter().chain(&self.allow).chain(&self.pinned).any(|named| named == name)
     }
 
-    /// Whether the tool of that name, good for these, is offered.
+    /// Whether the tool with these tags is offered.
     pub fn has_tool(&self, name: &str, tags: &[String]) -> bool {
         let wanted: Vec<String> = self.tools.iter().chain(&self.allow).cloned().collect();
         let tagged = self.tags.is_empty() || tags.iter().any(|tag| self.tags.contains(tag));

@@ -1,4 +1,4 @@
-//! `sandbox` of a server: `true`, or a table that says what its program may do.
+//! `sandbox` of a server: `true`, or a table with the permissions of its process.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -12,11 +12,11 @@ use toolhub_sandbox::{Isolation, Limits, Network, Policy, Protection};
 
 use super::span::Span;
 
-/// Whether a program is fenced in, and what it may do then.
+/// Whether a process is sandboxed, and its permissions.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SandboxSetting(Option<SandboxTable>);
 
-/// What a fenced-in program may do.
+/// The permissions of a sandboxed process.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 struct SandboxTable {
@@ -50,7 +50,7 @@ enum IsolationName {
 }
 
 impl SandboxSetting {
-    /// What this asks for, if anything; relative paths count from the folder of `config`, `~` is the home folder.
+    /// The sandbox policy, if any; relative paths are resolved against the folder of `config`, `~` is the home folder.
     pub fn policy(&self, config: &Path) -> Option<Policy> {
         let table = self.0.as_ref()?;
         let base = config.parent().unwrap_or(Path::new(""));
@@ -64,7 +64,7 @@ impl SandboxSetting {
             unix_sockets: table.unix_sockets,
             limits: Limits {
                 memory: size(&limits.memory, usual.memory),
-                // A server may run for weeks.
+                // Unlimited by default: a server may run for weeks.
                 cpu: limits.cpu.map_or(Duration::MAX, |span| span.0),
                 processes: limits.processes.unwrap_or(usual.processes),
                 open_files: limits.open_files.unwrap_or(usual.open_files),
@@ -110,7 +110,7 @@ impl<'de> Deserialize<'de> for SandboxSetting {
     }
 }
 
-/// A protection, as the file names it.
+/// A protection, as named in the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ProtectionName(pub Protection);
 
@@ -121,7 +121,7 @@ impl<'de> Deserialize<'de> for ProtectionName {
     }
 }
 
-/// A number of bytes: `512MiB`, `2G`, or just the number.
+/// A number of bytes: `512MiB`, `2G`, or a plain number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Size(u64);
 

@@ -1,10 +1,10 @@
-//! The JSON Schema of `toolhub.toml`, for editors: every key with its type and what it means. The keys are those of `unknown`; a
-//! test keeps the two lists, the schema in `docs/reference` and the settings themselves in step.
+//! The JSON Schema of `toolhub.toml`, for editors: every key with its type and description. A test keeps it in step with the keys
+//! in `unknown`, the schema in `docs/reference` and the settings.
 
 use serde_json::{Map, Value, json};
 use toolhub_sandbox::Protection;
 
-/// The schema. It refuses keys that do not exist, so that an editor marks slips.
+/// The schema. It rejects unknown keys, so that an editor marks typing errors.
 pub fn schema() -> Value {
     let mut schema = table(
         "Settings of toolhub. Every table and key is optional.",
@@ -95,7 +95,7 @@ fn flag(description: &str) -> Value {
     described(json!({"type": "boolean"}), description)
 }
 
-/// A whole number of at least `least`.
+/// An integer of at least `least`.
 fn count(least: u64, description: &str) -> Value {
     described(json!({"type": "integer", "minimum": least}), description)
 }
@@ -104,7 +104,7 @@ fn one_of(names: &[&str], description: &str) -> Value {
     described(json!({"type": "string", "enum": names}), description)
 }
 
-/// A reference beside other keywords is ignored in this draft, so it stands in `allOf`.
+/// This draft ignores keywords next to `$ref`, so the reference is inside `allOf`.
 fn duration(description: &str) -> Value {
     described(json!({"allOf": [{"$ref": "#/definitions/duration"}]}), description)
 }
@@ -123,7 +123,7 @@ fn table<const N: usize>(description: &str, keys: [(&str, Value); N]) -> Value {
     json!({"type": "object", "description": description, "additionalProperties": false, "properties": properties})
 }
 
-/// A table with names of the user's own.
+/// A table with user-defined names.
 fn map(description: &str, value: Value) -> Value {
     let mut schema = json!({"type": "object", "description": description});
     schema["additionalProperties"] = value;

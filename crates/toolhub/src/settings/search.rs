@@ -8,12 +8,12 @@ use serde::Deserialize;
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 pub struct SearchSettings {
-    /// A folder with a sentence encoder; relative ones count from the config file's folder. Words alone without one.
+    /// The folder of a sentence encoder; relative to the folder of the config file. Without it, search uses words only.
     pub model: Option<PathBuf>,
 }
 
 impl SearchSettings {
-    /// The model's folder, where there is one.
+    /// The folder of the model, if one is set.
     pub fn model_folder(&self, config: &Path) -> Option<PathBuf> {
         let folder = self.model.as_ref()?;
         Some(config.parent().unwrap_or(Path::new(".")).join(folder))

@@ -1,12 +1,12 @@
-//! Which sections of `toolhub.toml` a running hub takes over only when it is started again.
+//! The sections of `toolhub.toml` whose changes require a restart.
 
 use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 use sha2::{Digest as _, Sha256};
 
-/// Sections that are read when a hub is built. `[[servers]]`, `[routing]`, `[approvals]` and a part of `[limits]` are not among
-/// them: a running hub takes them over.
+/// Sections that are read when a hub is built. `[[servers]]`, `[routing]`, `[approvals]` and a part of `[limits]` are not
+/// included: a running hub applies their changes.
 const BUILT_IN: [&str; 13] = [
     "agents",
     "auth",
@@ -22,10 +22,10 @@ const BUILT_IN: [&str; 13] = [
     "telemetry",
     "web_search",
 ];
-/// Members of `[limits]` that a running hub takes over.
+/// Members of `[limits]` whose changes a running hub applies.
 const LIVE_LIMITS: [&str; 3] = ["call", "call_cap", "connect"];
 
-/// A digest of each section that a hub reads when it is built. Values may be secrets, so they are not kept.
+/// A digest of each section that is read when a hub is built. Values may be secrets, so only digests are stored.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct BuildSections(BTreeMap<&'static str, String>);
 

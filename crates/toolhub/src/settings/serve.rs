@@ -1,4 +1,4 @@
-//! `[serve]` and `[auth]` of `toolhub.toml`: where the gateway listens, who may come in, and how much they may ask.
+//! `[serve]` and `[auth]` of `toolhub.toml`: the address, authorization and limits of the gateway.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -10,7 +10,7 @@ use toolhub_server::{Access, Limits, LogPlace, ServeOptions, Token};
 use super::bind::Bind;
 use super::span::Span;
 
-/// Where the gateway listens where nothing is said.
+/// The default address of the gateway.
 pub const DEFAULT_BIND: SocketAddr =
     SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 7460);
 
@@ -18,55 +18,55 @@ pub const DEFAULT_BIND: SocketAddr =
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 pub struct ServeSettings {
-    /// Where it listens.
+    /// The listening address.
     pub bind: Option<Bind>,
-    /// Names under which the host may be called, beside those of this machine.
+    /// Accepted host names, besides those of this machine.
     pub hosts: Vec<String>,
-    /// Origins that web pages may come from, beside those of this machine.
+    /// Accepted origins of web pages, besides those of this machine.
     pub origins: Vec<String>,
-    /// The most bytes of one message.
+    /// The maximum size of a message in bytes.
     pub body_bytes: Option<usize>,
-    /// Requests of one caller at the same time.
+    /// The maximum number of concurrent requests per caller.
     pub at_once: Option<usize>,
-    /// Requests of one caller in a second.
+    /// The maximum number of requests per second and caller.
     pub per_second: Option<u32>,
-    /// How long the head of a request may take to come.
+    /// Timeout for receiving the head of a request.
     pub header_timeout: Option<Span>,
-    /// How long what runs may take to end when the server is stopped.
+    /// Grace period for running requests when the server is stopped.
     pub drain: Option<Span>,
-    /// How much one caller may hold.
+    /// Resource limits per caller.
     pub limits: ServeLimits,
-    /// Where requests are written down: `off`, `stderr`, or a file; a relative one counts from the config file's folder.
+    /// The access log: `off`, `stderr`, or a file, relative to the folder of the config file.
     pub access_log: Option<String>,
 }
 
-/// `[serve.limits]`: how much one caller may hold of what all callers share. A caller is a token, or without tokens an
-/// address.
+/// `[serve.limits]`: limits per caller for resources that all callers share. A caller is a token, or an address if there are no
+/// tokens.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 pub struct ServeLimits {
-    /// Sessions of one profile; the one that was not used for longest is ended for another.
+    /// Sessions per profile; the least recently used one is ended for another.
     pub sessions: Option<usize>,
-    /// Streams of events that belong to no request.
+    /// Event streams that belong to no request.
     pub streams: Option<usize>,
-    /// Requests that wait for an answer of their client; the oldest is cancelled for another.
+    /// Requests that wait for input of their client; the oldest is cancelled for another.
     pub pending_input: Option<usize>,
-    /// Resources that are subscribed to.
+    /// Resource subscriptions.
     pub subscriptions: Option<usize>,
     /// Bytes of messages over 64 KiB that are being received or handled.
     pub upload_bytes: Option<usize>,
-    /// Bytes of answers over 64 KiB that were not read yet.
+    /// Bytes of responses over 64 KiB that have not been read yet.
     pub unread_bytes: Option<usize>,
-    /// Bytes of events that are kept for streams that may be resumed.
+    /// Bytes of events that are kept for resumable streams.
     pub replay_bytes: Option<usize>,
-    /// Connections of one address whose first request has not come yet.
+    /// Connections per address that have not sent their first request yet.
     pub unproven_connections: Option<usize>,
-    /// How long nothing may be read of an answer before its connection is closed.
+    /// How long a client may read nothing of a response before its connection is closed.
     pub write_timeout: Option<Span>,
 }
 
 impl ServeLimits {
-    /// A limit that would let nothing through.
+    /// The first limit that is 0.
     fn zero(&self) -> Option<&'static str> {
         let all = [
             ("sessions", self.sessions),
@@ -86,22 +86,22 @@ impl ServeLimits {
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct AuthSettings {
-    /// Who may come in, each by a token.
+    /// The accepted tokens.
     pub tokens: Vec<TokenSettings>,
 }
 
-/// One of `[auth] tokens`
+/// An entry of `[auth] tokens`
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TokenSettings {
-    /// Who it is for.
+    /// The name of its principal.
     pub name: String,
-    /// The hash of the token.
+    /// The SHA-256 hash of the token.
     pub sha256: String,
 }
 
 impl ServeSettings {
-    /// What cannot be meant, and the word in the file that says it.
+    /// The first invalid setting: its key in the file, and the error.
     pub(super) fn problem(&self, auth: &AuthSettings) -> Option<(&'static str, Text)> {
         if self.at_once == Some(0) || self.per_second == Some(0) || self.body_bytes == Some(0) {
             let key = if self.at_once == Some(0) { "at_once" } else { "[serve]" };
@@ -142,7 +142,7 @@ impl ServeSettings {
         None
     }
 
-    /// Where requests are written down, if anywhere.
+    /// The access log, if one is set.
     pub fn access_log(&self, config: &Path) -> Option<LogPlace> {
         match self.access_log.as_deref().map(str::trim) {
             None | Some("" | "off") => None,
@@ -166,7 +166,7 @@ impl ServeSettings {
         }
     }
 
-    /// How the hub is served.
+    /// The options of the HTTP server.
     pub fn options(&self, auth: &AuthSettings, bind: Option<Bind>) -> ServeOptions {
         let usual = ServeOptions::at(bind.or(self.bind).map_or(DEFAULT_BIND, |bind| bind.0));
         let token = |token: &TokenSettings| Token { name: token.name.clone(), sha256: token.sha256.clone() };
@@ -189,7 +189,7 @@ impl ServeSettings {
     }
 }
 
-/// A limit of 0 cannot be meant.
+/// The error for a limit of 0.
 fn none_let_in(key: &'static str) -> (&'static str, Text) {
     let what = Text::new(
         "0 would let nobody in: leave it out, or name a number",

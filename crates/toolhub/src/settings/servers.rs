@@ -1,4 +1,4 @@
-//! The servers from all files, each once, with what `toolhub.toml` adds to them.
+//! The servers of all files without duplicates, merged with `[[servers]]` of `toolhub.toml`.
 
 use std::io::{Error, ErrorKind};
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use super::places::Places;
 use super::toml::{ServerExtras, Settings};
 use crate::fence::Sandbox;
 
-/// All configured servers in the order of the files, and what is odd but no error.
+/// All configured servers in file order, and warnings.
 pub fn load_servers(
     places: &Places,
     settings: &Settings,
@@ -60,7 +60,7 @@ pub fn load_servers(
     Ok((servers, notes))
 }
 
-/// Says which servers of the owner are not started in the current folder, which is not trusted.
+/// A note with the owner's servers that are not started in the current folder because it is not trusted.
 fn elsewhere(servers: &[ServerSpec], places: &Places) -> Option<Text> {
     let enabled = servers.iter().filter(|spec| spec.enabled);
     let steered = |spec: &ServerSpec| {
@@ -107,7 +107,7 @@ fn apply(extras: &ServerExtras, spec: &mut ServerSpec) {
     }
 }
 
-/// Fences the server's program in, where that is asked for; a note where there is no program.
+/// Sandboxes the process of a server, if configured. Returns a note if the server has no process.
 fn fence_in(extras: &ServerExtras, spec: &mut ServerSpec, places: &Places) -> Option<Text> {
     let policy = extras.sandbox.policy(&places.config)?;
     if let TransportSpec::Stdio(stdio) = &mut spec.transport {

@@ -1,4 +1,4 @@
-//! Sizes in bytes as people write them: `500MB`, `4GiB`, or a number of bytes.
+//! Sizes in bytes: `500MB`, `4GiB`, or a plain number.
 
 use std::str::FromStr;
 

@@ -1,4 +1,4 @@
-//! `[skills]` of `toolhub.toml`: where skills are looked for, what their scripts may do, and whether they are used.
+//! `[skills]` of `toolhub.toml`: the folders of skills, the permissions of their scripts, and whether skills are used.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -14,15 +14,15 @@ use crate::trust::AGENT_SKILLS;
 #[derive(Debug, Clone, Deserialize)]
 #[serde(default)]
 pub struct SkillSettings {
-    /// Whether skills are used at all.
+    /// Whether skills are used.
     pub enabled: bool,
-    /// Folders of skills beside the usual ones; relative ones count from the config file's folder.
+    /// Folders of skills besides the default ones; relative to the folder of the config file.
     pub folders: Vec<PathBuf>,
-    /// What the scripts of skills may do, by the names of skills.
+    /// Permissions of scripts, by the name of the skill.
     pub grants: BTreeMap<String, Grants>,
-    /// Protections of the sandbox that scripts may go without, where the system lacks them.
+    /// Protections of the sandbox that may be missing for scripts if the system does not support them.
     pub allow_missing: Vec<ProtectionName>,
-    /// Which Python runs Python skills.
+    /// The Python interpreter for Python skills.
     pub python: Option<String>,
 }
 
@@ -38,7 +38,7 @@ impl Default for SkillSettings {
     }
 }
 
-/// A command as it is meant in the config: a relative path counts from the config's folder.
+/// A command of the config: a relative path is resolved against the config's folder.
 fn rooted(command: &str, config: &Path) -> String {
     if !command.contains('/') || command.starts_with('~') {
         return command.to_owned();
@@ -48,7 +48,7 @@ fn rooted(command: &str, config: &Path) -> String {
 }
 
 impl SkillSettings {
-    /// What the skills of these places are made with.
+    /// The options of the skill registry.
     pub fn options(&self, places: &Places) -> SkillOptions {
         SkillOptions {
             roots: if self.enabled { self.roots(places) } else { Vec::new() },
@@ -60,10 +60,10 @@ impl SkillSettings {
         }
     }
 
-    /// Where skills are looked for: the project's before the owner's.
+    /// The folders of skills: the project's before the owner's.
     fn roots(&self, places: &Places) -> Vec<Root> {
         let mut roots = Vec::new();
-        // Whoever runs a file does not run where we do.
+        // Absolute, because scripts run in another working directory.
         let whole = |folder: PathBuf| std::path::absolute(&folder).unwrap_or(folder);
         let mut add = |folder: PathBuf, origin: Origin| roots.push(Root { folder: whole(folder), origin });
         let workspace = &places.workspace;
@@ -74,7 +74,7 @@ impl SkillSettings {
         let home = |folder: &Path| Some(std::env::home_dir()?.join(folder.strip_prefix("~").ok()?));
         let named = self.folders.iter().map(|folder| home(folder).unwrap_or_else(|| beside.join(folder)));
         for folder in [beside.join("skills")].into_iter().chain(named) {
-            // What a trusted project's settings name is still the project's: each skill is approved by itself.
+            // Skills that the settings of a trusted project name still belong to the project: each is approved separately.
             if let Some(origin) = workspace.origin_of_skills(&places.config, &folder) {
                 add(folder, origin);
             }

@@ -1,4 +1,4 @@
-//! Spans of time as people write them: `30s`, `500ms`, `2m`, `1h`, or a number of seconds.
+//! Durations: `30s`, `500ms`, `2m`, `1h`, or a number of seconds.
 
 use std::str::FromStr;
 use std::time::Duration;
@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde::de::{Deserialize, Deserializer, Error, Visitor};
 use toolhub_core::lang::Text;
 
-/// A span of time.
+/// A duration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Span(pub Duration);
 

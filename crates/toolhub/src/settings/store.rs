@@ -1,4 +1,4 @@
-//! `[store]` of `toolhub.toml`: where what must outlive a run is kept, how safely and for how long.
+//! `[store]` of `toolhub.toml`: the location, durability and retention of stored data.
 
 use serde::Deserialize;
 use toolhub_mcp::config::expand;
@@ -12,25 +12,25 @@ use super::span::Span;
 #[derive(Clone, Default, Deserialize)]
 #[serde(default)]
 pub struct StoreSettings {
-    /// A PostgreSQL database instead of the data folder; `${VAR}` is filled in from the environment.
+    /// A PostgreSQL database instead of the data folder; `${VAR}` is expanded from the environment.
     pub url: Option<String>,
-    /// What an acknowledged write outlives.
+    /// The failures that an acknowledged write survives.
     pub durability: Option<DurabilityName>,
-    /// Whether what may change something may only run where it can be written down; yes, unless this says no.
+    /// Whether calls with side effects require a working store; default `true`.
     pub required: Option<bool>,
-    /// How long calls are kept.
+    /// Retention of calls.
     pub keep_calls: Option<Span>,
-    /// How long full results are kept.
+    /// Retention of full results.
     pub keep_results: Option<Span>,
-    /// How many bytes of full results are kept.
+    /// The maximum total size of full results in bytes.
     pub result_bytes: Option<u64>,
-    /// How large the database may become; the oldest results go first, then the oldest calls.
+    /// The maximum size of the database; the oldest results are deleted first, then the oldest calls.
     pub max_size: Option<Size>,
-    /// Which calls are kept with their details.
+    /// Which calls are stored with details.
     pub detail: Option<DetailName>,
 }
 
-/// Which calls are kept with their details, as the file names it.
+/// Which calls are stored with details, as named in the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum DetailName {
@@ -40,17 +40,17 @@ pub enum DetailName {
     Sample,
 }
 
-/// What an acknowledged write outlives, as the file names it.
+/// The failures that an acknowledged write survives, as named in the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum DurabilityName {
-    /// The end of the program.
+    /// The end of the process.
     Program,
-    /// A loss of power.
+    /// A power failure.
     Power,
 }
 
-// The address may hold a password.
+// The URL may contain a password.
 impl std::fmt::Debug for StoreSettings {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("StoreSettings").field("url", &self.url.is_some()).finish_non_exhaustive()
@@ -58,7 +58,7 @@ impl std::fmt::Debug for StoreSettings {
 }
 
 impl StoreSettings {
-    /// Where the store is.
+    /// The location of the store.
     pub fn place(&self, places: &Places) -> Result<StorePlace, OpenError> {
         let Some(url) = &self.url else { return Ok(StorePlace::Folder(places.home.clone())) };
         let lookup = |name: &str| std::env::var(name).ok();
@@ -67,7 +67,7 @@ impl StoreSettings {
         url.parse().map(StorePlace::Postgres)
     }
 
-    /// How safely and for how long things are kept.
+    /// The durability and retention of the store.
     pub fn options(&self) -> StoreOptions {
         let usual = Retention::default();
         let durability = match self.durability {

@@ -1,5 +1,5 @@
-//! `[telemetry]` of `toolhub.toml`: whether traces are sent to a collector of OpenTelemetry, and where that is. What the
-//! file leaves open, the environment may say, as OpenTelemetry has it; it never switches anything on by itself.
+//! `[telemetry]` of `toolhub.toml`: whether traces are sent to an OpenTelemetry collector, and its address. The standard
+//! OpenTelemetry variables provide values that the file omits; they never enable telemetry by themselves.
 
 use http::{HeaderMap, HeaderName, HeaderValue};
 use serde::Deserialize;
@@ -7,20 +7,20 @@ use toolhub_core::lang::Text;
 use toolhub_server::TelemetryOptions;
 use url::Url;
 
-/// Where a collector listens where nothing is said.
+/// The default address of a collector.
 const USUAL: &str = "http://127.0.0.1:4318";
 
 /// `[telemetry]`
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 pub struct TelemetrySettings {
-    /// Whether traces are sent; where it is not said, naming a collector is enough.
+    /// Whether traces are sent; by default if a collector is set.
     pub enabled: Option<bool>,
-    /// Where the collector is, as OTLP over HTTP.
+    /// The URL of the collector (OTLP over HTTP).
     pub otlp: Option<String>,
-    /// What the hub is called in traces.
+    /// The service name in traces.
     pub service: Option<String>,
-    /// The share of traces that are recorded, of those that begin here: 0 to 1.
+    /// The fraction of recorded traces, among those that start here: 0 to 1.
     pub sampling: Option<f64>,
 }
 
@@ -29,7 +29,7 @@ impl TelemetrySettings {
         self.enabled.unwrap_or(self.otlp.is_some())
     }
 
-    /// What cannot be meant, and the word in the file that says it.
+    /// The first invalid setting: its key in the file, and the error.
     pub(super) fn problem(&self) -> Option<(&'static str, Text)> {
         if let Some(share) = self.sampling.filter(|share| !(0.0..=1.0).contains(share)) {
             let what = Text::new(
@@ -46,7 +46,7 @@ impl TelemetrySettings {
         Some(("otlp", what))
     }
 
-    /// How traces are sent, if they are; `variable` reads the environment.
+    /// The options of the exporter, if it is enabled; `variable` reads the environment.
     pub fn options(
         &self,
         variable: impl Fn(&str) -> Option<String>,
@@ -63,7 +63,7 @@ impl TelemetrySettings {
                 (None, None) => ("otlp", USUAL.to_owned()),
             },
         };
-        // The variable for traces alone names the whole address, and the others the place.
+        // The variable for traces contains the full URL, the others the base URL.
         let url = match name {
             "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT" => web_address(&place),
             _ => endpoint(&place),
@@ -90,7 +90,7 @@ fn web_address(place: &str) -> Option<Url> {
     (["http", "https"].contains(&url.scheme()) && url.has_host()).then_some(url)
 }
 
-/// Where a collector at that place takes traces.
+/// The traces endpoint of a collector.
 fn endpoint(place: &str) -> Option<Url> {
     let mut url = web_address(place)?;
     let path = url.path().trim_end_matches('/').to_owned();
@@ -100,7 +100,7 @@ fn endpoint(place: &str) -> Option<Url> {
     Some(url)
 }
 
-/// `name=value` pairs between commas; what is none is left out.
+/// Parses comma-separated `name=value` pairs. Skips invalid ones.
 fn headers(text: &str) -> HeaderMap {
     let pairs = text.split(',').filter_map(|pair| pair.split_once('='));
     let read = |(name, value): (&str, &str)| {

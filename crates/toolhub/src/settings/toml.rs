@@ -1,4 +1,4 @@
-//! What `toolhub.toml` says. Keys that are not known here are left for others, and never complained of.
+//! The contents of `toolhub.toml`. Unknown keys are ignored here; `unknown` reports them.
 
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
@@ -32,42 +32,42 @@ use super::web_search::WebSearchSettings;
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 pub struct Settings {
-    /// Agents by their names.
+    /// Agents by name.
     pub agents: BTreeMap<String, AgentSettings>,
-    /// What clients of the gateway see, by the names of profiles.
+    /// Profiles of the gateway by name.
     pub profiles: BTreeMap<String, ProfileSettings>,
-    /// Where the gateway listens, and to whom.
+    /// The address and limits of the gateway.
     pub serve: ServeSettings,
-    /// Who may come in.
+    /// The accepted tokens.
     pub auth: AuthSettings,
-    /// Where traces go.
+    /// The trace exporter.
     pub telemetry: TelemetrySettings,
-    /// Which language model is used.
+    /// The language model.
     pub llm: Option<LlmSettings>,
-    /// In which order sources are tried.
+    /// The order of sources.
     pub routing: Routing,
-    /// How long things may take.
+    /// Timeouts and size limits.
     pub limits: Limits,
-    /// The built-in tools.
+    /// The native tools.
     pub native: NativeSettings,
-    /// How tools are found.
+    /// The search for tools.
     pub search: SearchSettings,
-    /// Where what must outlive a run is kept.
+    /// The store.
     pub store: StoreSettings,
-    /// Words that stand for a capability, beside those that are built in.
+    /// Words for capabilities, besides the built-in ones.
     pub tags: BTreeMap<String, Vec<String>>,
-    /// What approvals are good for.
+    /// The effect of approvals.
     pub approvals: ApprovalSettings,
-    /// Where skills are looked for, and what they may do.
+    /// The folders and permissions of skills.
     pub skills: SkillSettings,
-    /// Who searches the web for `search_web`.
+    /// The search service of `search_web`.
     pub web_search: Option<WebSearchSettings>,
-    /// What `mcp.json` has no place for.
+    /// Settings of servers that `mcp.json` cannot express.
     pub servers: Vec<ServerExtras>,
-    /// What is odd about the file, but no error.
+    /// Warnings about the file.
     #[serde(skip)]
     pub notes: Vec<Text>,
-    /// What a hub reads when it is built, to tell what a change of the file needs.
+    /// Digests of the sections that are read when a hub is built, for detecting changes that require a restart.
     #[serde(skip)]
     pub sections: BuildSections,
 }
@@ -76,25 +76,25 @@ pub struct Settings {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(default)]
 pub struct Routing {
-    /// The kinds of sources, first tried first; one that is left out is not used.
+    /// The kinds of sources in routing order; omitted ones are not used.
     pub order: Vec<SourceKind>,
-    /// How many candidates run side by side at first.
+    /// The number of candidates that run concurrently at first.
     pub batch: usize,
-    /// How the tools of a capability are run, where that differs from the usual.
+    /// The strategies of capabilities, if they differ from the default.
     pub strategies: BTreeMap<String, StrategyName>,
-    /// Groups of sources whose tools of one name do the same, so that any of them may serve a call.
+    /// Groups of sources whose tools with the same name are equivalent, so that any of them may serve a call.
     pub equivalent: Vec<Vec<String>>,
 }
 
-/// How several candidates are run, as the file names it.
+/// How several candidates are run, as named in the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum StrategyName {
     /// One after another.
     First,
-    /// Side by side, the first success counts.
+    /// Concurrently; the first success is returned.
     Race,
-    /// Side by side, put together.
+    /// Concurrently; the results are merged.
     Merge,
 }
 
@@ -109,7 +109,7 @@ impl From<StrategyName> for Strategy {
 }
 
 impl Routing {
-    /// The policy that this asks for.
+    /// The routing policy.
     pub fn policy(&self, servers: Vec<ServerId>) -> Policy {
         let mut policy = Policy {
             order: self.order.clone(),
@@ -134,20 +134,20 @@ impl Default for Routing {
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 pub struct Limits {
-    /// A call.
+    /// Timeout of a call.
     pub call: Option<Span>,
-    /// The most that progress can extend a call to.
+    /// The maximum timeout of a call that is extended by progress.
     pub call_cap: Option<Span>,
-    /// Connecting to a server.
+    /// Timeout for connecting to a server.
     pub connect: Option<Span>,
-    /// How many servers are started at a time to be listed.
+    /// The number of servers that are started concurrently for listings.
     pub starts: Option<NonZeroUsize>,
-    /// How much of a result a model is shown, in characters.
+    /// The maximum length of a result for a model, in characters.
     pub result: ResultLimits,
 }
 
 impl Limits {
-    /// How many servers are started at a time to be listed; as many as there are cores, where nothing is said.
+    /// The number of servers that are started concurrently for listings; by default the number of cores.
     pub fn starts(&self) -> usize {
         let cores = || std::thread::available_parallelism().map_or(2, NonZeroUsize::get);
         self.starts.map_or_else(cores, NonZeroUsize::get)
@@ -160,22 +160,22 @@ impl Limits {
 pub struct ResultLimits {
     /// Of a calculation.
     pub calculate: Option<usize>,
-    /// Of a time.
+    /// Of a date or time.
     pub time: Option<usize>,
-    /// Of what a search found.
+    /// Of search results.
     pub search: Option<usize>,
-    /// How many hits of a search.
+    /// The number of search hits.
     pub hits: Option<usize>,
     /// Of a conversation's history.
     pub history: Option<usize>,
     /// Of a skill's instructions.
     pub skills: Option<usize>,
-    /// Of anything else.
+    /// Of other tools.
     pub other: Option<usize>,
 }
 
 impl ResultLimits {
-    /// The limits, the usual ones where nothing is said.
+    /// The limits, with defaults for unset ones.
     pub fn lengths(&self) -> Lengths {
         let usual = Lengths::default();
         Lengths {
@@ -194,7 +194,7 @@ impl ResultLimits {
 #[derive(Debug, Clone, Copy, Default, Deserialize)]
 #[serde(default)]
 pub struct ApprovalSettings {
-    /// What happens to a tool that is no longer what was approved.
+    /// What happens to a tool that changed since its approval.
     pub pin: Pin,
 }
 
@@ -202,11 +202,11 @@ pub struct ApprovalSettings {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(default)]
 pub struct NativeSettings {
-    /// Folders that the file tools may read; relative ones count from the config file's folder.
+    /// Folders that the file tools may read; relative to the folder of the config file.
     pub folders: Option<Vec<PathBuf>>,
-    /// Whether the built-in tools are there at all.
+    /// Whether native tools are enabled.
     pub enabled: bool,
-    /// Built-in tools that are left out.
+    /// Native tools that are disabled.
     pub disabled: Vec<String>,
 }
 
@@ -219,68 +219,68 @@ impl Default for NativeSettings {
 /// `[[servers]]`
 #[derive(Debug, Clone, Deserialize)]
 pub struct ServerExtras {
-    /// The server in `mcp.json` that is meant.
+    /// The id of the server in `mcp.json`.
     pub id: String,
     /// Whether it is used.
     #[serde(default)]
     pub enabled: Option<bool>,
-    /// The only era to meet it in; without this it is asked.
+    /// The only protocol era to use; by default it is negotiated.
     #[serde(default)]
     pub era: Option<Era>,
-    /// Connecting.
+    /// Timeout for connecting.
     #[serde(default)]
     pub connect_timeout: Option<Span>,
-    /// A call.
+    /// Timeout of a call.
     #[serde(default)]
     pub call_timeout: Option<Span>,
-    /// How long its program may go unused before it is stopped.
+    /// How long its process may be idle before it is stopped.
     #[serde(default)]
     pub idle_timeout: Option<Span>,
-    /// Whether all callers of the gateway share one instance of it, or each has its own.
+    /// Whether all callers of the gateway share one instance, or each has its own.
     #[serde(default)]
     pub instances: InstancesName,
-    /// How many instances may run at a time, where each caller has its own.
+    /// The maximum number of instances, if each caller has its own.
     #[serde(default)]
     pub max_instances: Option<NonZeroUsize>,
-    /// The folders or addresses that it is told of as its roots.
+    /// The folders or URIs that it receives as roots.
     #[serde(default)]
     pub roots: Option<Vec<String>>,
-    /// The only tools to be used.
+    /// The only tools to use.
     #[serde(default)]
     pub tools: Option<Vec<String>>,
-    /// Environment variables it gets beside the usual ones.
+    /// Environment variables that are passed to it, besides the default ones.
     #[serde(default)]
     pub env_pass: Vec<String>,
-    /// What the owner says of tools' effects, by name; `*` for all.
+    /// Hints of the owner about tools' effects, by name; `*` for all.
     #[serde(default)]
     pub hints: BTreeMap<String, Hints>,
-    /// What the owner says tools are good for, by name; `*` for all.
+    /// Capability tags of the owner, by tool name; `*` for all.
     #[serde(default)]
     pub tags: BTreeMap<String, Vec<String>>,
-    /// What happens to its tools when they are no longer what was approved, where that differs from the usual.
+    /// What happens to its tools if they changed since their approval, if it differs from the default.
     #[serde(default)]
     pub pin: Option<Pin>,
-    /// How to log in to it.
+    /// The OAuth settings.
     #[serde(default)]
     pub oauth: OAuthSpec,
-    /// What its program may do; without this it may do what the user may.
+    /// The sandbox of its process; without it the process has the user's permissions.
     #[serde(default)]
     pub sandbox: SandboxSetting,
 }
 
-/// Who shares an instance of a server, as the file names it.
+/// How instances of a server are shared, as named in the file.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum InstancesName {
-    /// All callers.
+    /// By all callers.
     #[default]
     Shared,
-    /// Nobody: each caller has its own.
+    /// Not shared: each caller has its own.
     Caller,
 }
 
 impl ServerExtras {
-    /// Its roots as addresses; folders count from that of the config.
+    /// Its roots as URIs; folders are resolved against that of the config.
     pub fn roots(&self, config: &Path) -> Option<Vec<String>> {
         let address = |root: &String| {
             if root.contains("://") {
@@ -294,7 +294,7 @@ impl ServerExtras {
         self.roots.as_ref().map(|roots| roots.iter().filter_map(address).collect())
     }
 
-    /// Who shares an instance of it.
+    /// How its instances are shared.
     pub fn instances(&self) -> Instances {
         match self.instances {
             InstancesName::Shared => Instances::Shared,
@@ -306,7 +306,7 @@ impl ServerExtras {
 }
 
 impl Settings {
-    /// Reads the settings of these places; the defaults where there is no file.
+    /// Reads the settings; defaults if the file does not exist.
     pub fn read(places: &Places) -> Result<Self, ConfigError> {
         match places.text(&places.config)? {
             Some(text) => Self::parse(&places.config, &text),
@@ -314,7 +314,7 @@ impl Settings {
         }
     }
 
-    /// Reads the text of a file.
+    /// Parses the text of a file.
     pub(crate) fn parse(file: &Path, text: &str) -> Result<Self, ConfigError> {
         let mut settings: Self = toml_edit::de::from_str(text).map_err(|error| {
             let what = error.message().to_owned();
@@ -350,7 +350,7 @@ impl Settings {
         Ok(settings)
     }
 
-    /// The table whose `model` is an empty text, which names nothing.
+    /// The table whose `model` is empty, if any.
     fn without_model_name(&self) -> Option<String> {
         let empty = |model: &Option<String>| model.as_deref().is_some_and(|name| name.trim().is_empty());
         let agent = || self.agents.iter().find(|(_, agent)| empty(&agent.model));
@@ -360,12 +360,12 @@ impl Settings {
         }
     }
 
-    /// The folders that the file tools may read: the configured ones, else the current one.
+    /// The folders that the file tools may read: the configured ones, otherwise the current one.
     pub fn folders(&self, config: &Path) -> Vec<PathBuf> {
         match &self.native.folders {
             Some(folders) => {
                 let base = config.parent().unwrap_or(Path::new(""));
-                // `~` is the home folder, which the file tools know, and not a folder beside the config.
+                // `~` is expanded by the file tools, and not relative to the config.
                 let rooted = |folder: &PathBuf| {
                     if folder.starts_with("~") { folder.clone() } else { base.join(folder) }
                 };

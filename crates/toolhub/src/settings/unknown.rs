@@ -1,5 +1,5 @@
-//! Keys in `toolhub.toml` that mean nothing: most likely slips, so they are told. They are never an error, since a
-//! newer toolhub may know them.
+//! Reports unknown keys in `toolhub.toml`, which are most likely typing errors. They are warnings, not errors, since a newer
+//! version may define them.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use toolhub_core::lang::Text;
 use toolhub_engine::near_names;
 use toolhub_mcp::config::ConfigError;
 
-/// Tables that belong to other parts of toolhub, whose keys are theirs to check.
+/// Tables with user-defined names, whose keys are checked elsewhere.
 const OTHERS: [&str; 3] = ["agents", "profiles", "tags"];
 const TABLES: [(&str, &[&str]); 13] = [
     (
@@ -121,7 +121,7 @@ const HINTS: [&str; 8] = [
     "openWorldHint",
 ];
 
-/// What the text has that nobody reads.
+/// The unknown keys in the text.
 pub(super) fn unknown_keys(file: &Path, text: &str) -> Vec<Text> {
     let Ok(document) = Document::parse(text) else { return Vec::new() };
     let mut found = Finder { file, text, notes: Vec::new() };
@@ -159,14 +159,14 @@ pub(super) fn unknown_keys(file: &Path, text: &str) -> Vec<Text> {
     found.notes
 }
 
-/// The table that alone knows a key.
+/// The only table that has a key.
 fn table_of(key: &str) -> Option<&'static str> {
     let tables = TABLES.into_iter().chain([("serve.limits", &SERVE_LIMITS[..])]);
     let mut with = tables.filter(|(_, keys)| keys.contains(&key)).map(|(table, _)| table);
     with.next().filter(|_| with.next().is_none())
 }
 
-/// Where tokens stand in a table of their own, which nothing reads: a gateway would let in everybody.
+/// Finds tokens in a wrong table, where they would be ignored and the gateway would accept everyone.
 pub(super) fn misplaced_tokens(text: &str) -> Option<(usize, Text)> {
     let document = Document::parse(text).ok()?;
     let table = document.as_table();
@@ -287,7 +287,7 @@ mod tests {
         keys
     }
 
-    /// The schema has the keys that the check for unknown keys has, and no other.
+    /// The schema has the same keys as the check for unknown keys.
     #[test]
     fn schema_has_every_key_and_no_other() {
         let schema = super::super::schema::schema();

@@ -1,4 +1,4 @@
-//! `[web_search]` of `toolhub.toml`: who searches the web, and what is found in the environment where it is silent.
+//! `[web_search]` of `toolhub.toml`: the web search service; by default one that the environment configures.
 
 use serde::Deserialize;
 use toolhub_core::lang::Text;
@@ -10,17 +10,17 @@ use super::toml::Settings;
 /// `[web_search]`
 #[derive(Clone, Deserialize)]
 pub struct WebSearchSettings {
-    /// Which service.
+    /// The search service.
     pub provider: SearchProvider,
-    /// Where it is; `${VAR}` is filled in from the environment.
+    /// Its URL; `${VAR}` is expanded from the environment.
     #[serde(default)]
     pub url: Option<String>,
-    /// The key for it; `${VAR}` is filled in from the environment.
+    /// Its API key; `${VAR}` is expanded from the environment.
     #[serde(default)]
     pub api_key: Option<toolhub_mcp::oauth::Secret>,
 }
 
-// The address may hold a password.
+// The URL may contain a password.
 impl std::fmt::Debug for WebSearchSettings {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("WebSearchSettings").field("provider", &self.provider).finish_non_exhaustive()
@@ -28,7 +28,7 @@ impl std::fmt::Debug for WebSearchSettings {
 }
 
 impl Settings {
-    /// The search service: the configured one, else what the environment offers.
+    /// The search service: the configured one, otherwise one that the environment configures.
     pub fn search_service(&self) -> WebSearch {
         let lookup = |name: &str| std::env::var(name).ok();
         let Some(settings) = &self.web_search else { return WebSearch::found(&lookup) };
@@ -45,7 +45,7 @@ impl Settings {
 }
 
 impl WebSearchSettings {
-    /// The same with its variables filled in; the name of the first that is not set is the error.
+    /// Expands the variables. The error is the name of the first one that is not set.
     fn filled_in(&self, lookup: &dyn Fn(&str) -> Option<String>) -> Result<SearchChoice, String> {
         let fill = |text: &str| expand(text, lookup);
         Ok(SearchChoice {

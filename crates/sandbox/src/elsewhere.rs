@@ -1,4 +1,5 @@
-//! Systems whose means are not used yet: a clean environment and a private folder, and a plain word about the rest.
+//! Systems other than Linux: only a clean environment and a private folder. All other protections are reported as
+//! missing.
 
 use std::path::Path;
 use std::process::{Command, ExitStatus};
@@ -10,10 +11,10 @@ use crate::protection::{Missing, Protection};
 use crate::stop::Stop;
 use crate::support::Support;
 
-/// What works everywhere.
+/// The protections that work on every system.
 const PRESENT: [Protection; 2] = [Protection::CleanEnvironment, Protection::PrivateTemporary];
 
-/// What this system offers.
+/// Returns the protections that this system supports.
 pub fn support() -> Support {
     let absent = Protection::ALL.into_iter().filter(|protection| !PRESENT.contains(protection));
     let system = std::env::consts::OS;
@@ -32,15 +33,15 @@ pub fn support() -> Support {
     }
 }
 
-/// Never: there are no guards here.
+/// Always `false`: there is no guard process on this system.
 pub fn run_reaper_if_requested() -> bool {
     false
 }
 
-/// Nothing: there are no guards here.
+/// Does nothing: there is no guard process on this system.
 pub fn dismiss_guard() {}
 
-/// Gives `command` a clean environment and a private folder, if its owner allowed everything else to be missing.
+/// Gives `command` a clean environment and a private folder, if the policy allows all other protections to be missing.
 pub fn confine(policy: &Policy, command: &mut Command) -> Result<Confinement, SandboxError> {
     let support = support();
     let missing = support.missing(policy.isolation).iter();
@@ -66,20 +67,20 @@ pub struct Confinement {
 }
 
 impl Confinement {
-    /// The process runs.
+    /// Does nothing on this system.
     pub fn started(&mut self, _pid: u32) {}
 
-    /// Its private folder.
+    /// Its path.
     pub fn temporary(&self) -> &Path {
         self.temporary.path()
     }
 
-    /// Nothing: what is not fenced in was not stopped by a fence.
+    /// Always `None`: nothing on this system stops the process.
     pub fn verdict(&self, _status: ExitStatus, _stderr_tail: &str) -> Option<Stop> {
         None
     }
 
-    /// Nothing: what it left behind is not known.
+    /// Does nothing: descendants are not tracked on this system.
     pub fn end_rest(&self) {}
 
     /// Removes the private folder.

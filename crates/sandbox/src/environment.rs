@@ -1,4 +1,4 @@
-//! The clean environment: nothing of the program's own, but what every program needs.
+//! The clean environment: no inherited variables except those that every program needs.
 
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
@@ -6,14 +6,14 @@ use std::process::Command;
 
 use crate::policy::Policy;
 
-/// Where the system's own programs are.
+/// The folders of system programs.
 #[cfg(unix)]
 const PATH: &str = "/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin";
-/// Variables that name the private folder.
+/// Variables that are set to the private folder.
 const PRIVATE: [&str; 4] = ["HOME", "TMPDIR", "TMP", "TEMP"];
 
-/// Replaces the environment of `command`. What its caller set on the command itself stays, since that was meant; the
-/// policy comes last.
+/// Replaces the environment of `command`. Variables that the caller set explicitly on the command are kept; those of
+/// the policy take precedence.
 pub(crate) fn clean(command: &mut Command, policy: &Policy, private: &Path) {
     let meant: Vec<(OsString, OsString)> =
         command.get_envs().filter_map(|(name, value)| Some((name.to_owned(), value?.to_owned()))).collect();
@@ -30,7 +30,7 @@ pub(crate) fn clean(command: &mut Command, policy: &Policy, private: &Path) {
     command.envs(policy.environment.iter().map(|(name, value)| (name, value)));
 }
 
-/// The user's own language where its letters are UTF-8, else one that every system has.
+/// The user's `LANG` if its encoding is UTF-8, otherwise `C.UTF-8`.
 fn language() -> OsString {
     let own = std::env::var_os("LANG").filter(|own| is_utf8(own));
     own.unwrap_or_else(|| "C.UTF-8".into())

@@ -1,4 +1,4 @@
-//! Why a command could not be fenced in.
+//! Errors of preparing a sandbox.
 
 use std::io;
 use std::path::PathBuf;
@@ -6,10 +6,10 @@ use std::path::PathBuf;
 use crate::program::Refusal;
 use crate::protection::Missing;
 
-/// Why a command could not be fenced in. It was not started.
+/// Why a command could not be sandboxed. It was not started.
 #[derive(Debug, thiserror::Error)]
 pub enum SandboxError {
-    /// Protections are missing that the owner did not allow to be missing.
+    /// Protections are missing that the policy does not allow to be missing.
     #[error(
         "this system lacks protections of the sandbox: {}; name them in `allow_missing` to go without them",
         names(.0)
@@ -18,56 +18,56 @@ pub enum SandboxError {
     /// A granted path cannot be used.
     #[error("`{}` was granted but cannot be opened: correct the path, or take it off the grants", path.display())]
     Grant {
-        /// The path that was granted.
+        /// The granted path.
         path: PathBuf,
-        /// What the system said.
+        /// The system error.
         #[source]
         source: io::Error,
     },
-    /// A link makes a grant wider than its owner wrote.
+    /// A symbolic link would make a grant wider than its path suggests.
     #[error(
         "`{}` was granted and is a link to `{}`, which holds more than that: grant the folder that is meant by its own path",
         path.display(), target.display()
     )]
     TooWide {
-        /// The path that was granted.
+        /// The granted path.
         path: PathBuf,
-        /// Where it leads.
+        /// The target of the link.
         target: PathBuf,
     },
-    /// A program is not run.
+    /// A program is refused.
     #[error("`{}` cannot be the interpreter: {refusal}", path.display())]
     Program {
-        /// The path that was named.
+        /// The path of the program.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         refusal: Refusal,
     },
-    /// The private folder could not be made.
+    /// The private folder could not be created.
     #[error("no private folder can be made in `{}`: see whether it is full, or set TMPDIR", path.display())]
     Temporary {
-        /// Where it was to be.
+        /// The parent folder.
         path: PathBuf,
-        /// What the system said.
+        /// The system error.
         #[source]
         source: io::Error,
     },
-    /// The system refused something that it offers.
+    /// A system call failed that the system should support.
     #[error("the sandbox could not be prepared: {step}")]
     Prepare {
-        /// What was being done.
+        /// The failed step.
         step: &'static str,
-        /// What the system said.
+        /// The system error.
         #[source]
         source: io::Error,
     },
-    /// An argument, a variable or a path holds a zero byte.
+    /// An argument, a variable or a path contains a NUL byte.
     #[error("`{0}` holds a zero byte: leave it out")]
     ZeroByte(String),
 }
 
 impl SandboxError {
-    /// The same in Chinese.
+    /// The message in Chinese.
     pub fn chinese(&self) -> String {
         match self {
             Self::Missing(missing) => {

@@ -1,9 +1,10 @@
-//! A fence around a child process, of the operating system's own making: what it may read, write, reach and use up.
+//! A sandbox for child processes, built from features of the operating system: restricts files, network, system calls
+//! and resources.
 //!
-//! [`confine`] prepares a command, spawning it confines the child from its first instruction on, and the
-//! [`Confinement`] that comes back watches it, says why it was stopped, and leaves nothing of it behind; nothing is left
-//! either where the program itself is killed, if its `main` begins with [`run_reaper_if_requested`]. Where the system
-//! lacks a protection the command is refused, unless its owner allowed exactly that protection to be missing.
+//! [`confine`] prepares a command; the child is confined from its first instruction on. The returned [`Confinement`]
+//! watches the child, reports why it was stopped, and kills all its descendants. If `main` begins with
+//! [`run_reaper_if_requested`], this also happens if the calling program is killed. If the system lacks a protection,
+//! the command is refused unless the policy allows that protection to be missing.
 //!
 //! ```no_run
 //! use std::process::{Command, Stdio};
@@ -12,11 +13,11 @@
 //! let policy = Policy { read: vec!["/srv/skill".into()], ..Policy::default() };
 //! let mut command = Command::new("/srv/skill/scripts/count.py");
 //! let mut confinement = confine(&policy, &mut command)?;
-//! // What the child's streams are is said last: another isolation may have put another program in front.
+//! // Set the streams after `confine`, which may replace the command by `bwrap`.
 //! let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
 //! confinement.started(child.id());
 //! let status = child.wait()?;
-//! // What it left behind would hold its streams open.
+//! // Kill descendants that keep the streams open.
 //! confinement.end_rest();
 //! let words = std::io::read_to_string(child.stderr.take().ok_or("no stderr")?)?;
 //! if let Some(stop) = confinement.verdict(status, &words) {

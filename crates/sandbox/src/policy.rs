@@ -1,4 +1,4 @@
-//! What a confined process may do, as data; everything that is not said here is forbidden.
+//! The permissions of a confined process, as data; everything not listed is denied.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -6,73 +6,73 @@ use std::time::Duration;
 use crate::program::Program;
 use crate::protection::Protection;
 
-/// What a confined process may do. The default may read the system's own programs and use its private folder.
+/// The permissions of a confined process. The default allows to read system programs and to use the private folder.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Policy {
-    /// Folders and files that the owner grants for reading and executing, besides the system's own programs and
-    /// libraries. Links are followed, unless they lead to a folder that holds everything.
+    /// Configured files and folders for reading and executing, in addition to system programs and libraries. Links are
+    /// followed, unless they lead to a folder that is too wide, such as `/`.
     pub read: Vec<PathBuf>,
-    /// Folders and files that the owner grants for reading, executing and writing. The private folder is always among
-    /// them.
+    /// Configured files and folders for reading, executing and writing. The private folder is always included.
     pub write: Vec<PathBuf>,
-    /// Folders and files of the confined code itself, for reading and executing. Their paths must be canonical: a link in
-    /// one is refused.
+    /// Files and folders of the confined code itself, for reading and executing. The paths must be canonical, without
+    /// symbolic links.
     pub own: Vec<PathBuf>,
-    /// Programs that are run, with what they need of their own.
+    /// The programs to run; their installations are readable.
     pub programs: Vec<Program>,
-    /// Folders that hold secrets: they hold no interpreter that a script names, and no installation contains them.
+    /// Folders with secrets: an interpreter named by a script must not be in them, and an installation must not contain
+    /// them.
     pub protected: Vec<PathBuf>,
-    /// Whom it may talk to.
+    /// Network access.
     pub network: Network,
-    /// Whether it may talk to other programs by Unix sockets that have a path: the desktop's bus, a key agent, a
-    /// container engine. Pairs of connected sockets within itself are always there.
+    /// Whether Unix sockets with a path are allowed, such as those of D-Bus, ssh-agent or Docker. Socket pairs are
+    /// always allowed.
     pub unix_sockets: bool,
-    /// Variables on top of a clean environment.
+    /// Variables added to the clean environment.
     pub environment: Vec<(String, String)>,
-    /// How much it may use up.
+    /// Resource limits.
     pub limits: Limits,
-    /// Who builds the fence.
+    /// The isolation method.
     pub isolation: Isolation,
-    /// Protections that the owner allowed to be missing.
+    /// Protections that are allowed to be missing.
     pub allow_missing: Vec<Protection>,
 }
 
-/// Whom a confined process may talk to.
+/// Network access of a confined process.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Network {
-    /// Nobody, this machine included.
+    /// No access, not even to localhost.
     #[default]
     None,
-    /// Everybody.
+    /// Full access.
     All,
 }
 
-/// Who builds the fence.
+/// The isolation method.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Isolation {
-    /// Bubblewrap where it is installed and works, else this crate by itself.
+    /// Bubblewrap if it is installed and works, otherwise the builtin isolation.
     #[default]
     Auto,
-    /// This crate by itself: quick, and the rest of the file system can be seen though not read.
+    /// The builtin isolation: fast; paths that are not granted are visible but not readable.
     Builtin,
-    /// Bubblewrap: what is not granted does not exist for the process, which also sees no other process.
+    /// Bubblewrap: paths that are not granted, and other processes, are invisible.
     Bubblewrap,
 }
 
-/// How much a confined process may use up, together with all that it starts where nothing else is said.
+/// Resource limits of a confined process and its descendants together, unless stated otherwise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Bytes of memory, for each process and for all together: anonymous, shared, and files in memory.
+    /// Bytes of memory, per process and in total: anonymous, shared, and files in memory.
     pub memory: u64,
-    /// Time on the processor, for each process and for all together.
+    /// CPU time, per process and in total.
     pub cpu: Duration,
     /// Processes and threads.
     pub processes: u64,
-    /// Open files, for each process.
+    /// Open files per process.
     pub open_files: u64,
-    /// Bytes in one file.
+    /// Bytes per file.
     pub file_size: u64,
-    /// Bytes in the private folder, and in `/tmp` where Bubblewrap shows one of its own.
+    /// Bytes in the private folder, which includes `/tmp` under Bubblewrap.
     pub disk: u64,
 }
 

@@ -1,44 +1,45 @@
-//! A program that is run in the sandbox, and why one is refused. What it is granted is decided in `linux/installation.rs`.
+//! A program that runs in the sandbox, and the reasons for refusing one. `linux/installation.rs` decides what it may
+//! read.
 
 use std::fmt;
 use std::path::{Component, Path, PathBuf};
 
-/// Folders that hold no programs: what they contain depends on the process that looks.
+/// Folders that contain no programs: their content depends on the reading process.
 const KERNEL_FOLDERS: [&str; 3] = ["/proc", "/sys", "/dev"];
 
-/// A program and the author of the text that names it. It is granted its own file and, where that belongs to a recognised
-/// installation (a virtual environment, pyenv, nvm), the installation's program and library folders.
+/// A program and the origin of its path. It may read its own file and, within a recognised installation (a virtual
+/// environment, pyenv, nvm), the program and library folders of that installation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Program {
     /// The absolute path of its file.
     pub path: PathBuf,
-    /// Whether the text that names it is trusted.
+    /// Whether the origin of the path is trusted.
     pub named_by: NamedBy,
     /// Further installations that it needs, such as `sys.base_prefix` of Python.
     pub prefixes: Vec<PathBuf>,
 }
 
-/// The author of the text that names a program.
+/// The origin of a program's path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NamedBy {
-    /// The owner, in the configuration or by `PATH`.
+    /// The user, in the configuration or by `PATH`.
     Owner,
-    /// The first line of a script. Stricter rules apply: see [`Refusal`].
+    /// The shebang line of a script. Stricter rules apply: see [`Refusal`].
     Script,
 }
 
 impl Program {
-    /// A program that the owner chose.
+    /// A program chosen by the user.
     pub fn of_owner(path: impl Into<PathBuf>) -> Self {
         Self { path: path.into(), named_by: NamedBy::Owner, prefixes: Vec::new() }
     }
 
-    /// A program that the first line of a script names.
+    /// A program named in the shebang line of a script.
     pub fn of_script(path: impl Into<PathBuf>) -> Self {
         Self { path: path.into(), named_by: NamedBy::Script, prefixes: Vec::new() }
     }
 
-    /// Checks what the path says by itself, without a look at the file system.
+    /// Checks the path without access to the file system.
     pub fn check_name(path: &Path) -> Result<(), Refusal> {
         if !path.is_absolute() {
             return Err(Refusal::Relative);
@@ -53,7 +54,7 @@ impl Program {
     }
 }
 
-/// Why a program is not run.
+/// Why a program is refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Refusal {
     /// Its path is relative.
@@ -62,7 +63,7 @@ pub enum Refusal {
     ParentFolder,
     /// It is below `/proc`, `/sys` or `/dev`.
     KernelFolder,
-    /// It cannot be opened; what the system said.
+    /// It cannot be opened; contains the system error.
     Missing(String),
     /// It is a folder, a device or a socket.
     NotFile,
@@ -70,16 +71,16 @@ pub enum Refusal {
     NotExecutable,
     /// It, or a folder of its installation, can be replaced by other users.
     Replaceable,
-    /// It is a script outside a recognised installation, which may hold anything.
+    /// It is a script outside a recognised installation.
     NotNative,
     /// It is below a folder that holds data of toolhub.
     Protected,
-    /// It was replaced while it was looked at.
+    /// It was replaced during the check.
     Changed,
 }
 
 impl Refusal {
-    /// What is wrong, in English.
+    /// The message in English.
     pub fn english(&self) -> String {
         match self {
             Self::Relative => "its path is relative: write the absolute path".into(),
@@ -101,7 +102,7 @@ impl Refusal {
         }
     }
 
-    /// The same in Chinese.
+    /// The message in Chinese.
     pub fn chinese(&self) -> String {
         match self {
             Self::Relative => "路径是相对路径：请写绝对路径".into(),

@@ -1,39 +1,39 @@
-//! The protections by name, and why one of them is missing.
+//! The names of the protections, and the reason why one is missing.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// One of the things that keep a confined process in.
+/// A protection of the sandbox.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Protection {
-    /// It leads a process group of its own, and all of that can be ended.
+    /// A process group of its own, which can be killed as a whole.
     ProcessGroup,
-    /// It cannot gain rights by starting a program that has more.
+    /// No additional privileges by setuid programs (`no_new_privs`).
     NoNewPrivileges,
-    /// It has none of the rights of an administrator.
+    /// No capabilities.
     Capabilities,
-    /// It opens only files that were granted.
+    /// Only granted files can be opened.
     Landlock,
-    /// It cannot change modes, owners and times of files that it may only read.
+    /// Modes, owners and times of read-only files cannot be changed.
     ReadOnly,
-    /// It cannot signal processes outside.
+    /// No signals to processes outside.
     Signals,
-    /// It makes no system call that leads out, and none to the network unless that was granted.
+    /// Dangerous system calls are denied, and those of the network unless granted.
     Seccomp,
-    /// Memory, processor time, open files and file sizes are bounded.
+    /// Limits of memory, CPU time, open files and file sizes.
     ResourceLimits,
-    /// The number of its processes is bounded.
+    /// A limit of the number of processes.
     ProcessCount,
-    /// It sees no variable of the program that started it.
+    /// No variables of the parent process.
     CleanEnvironment,
-    /// Its temporary files are its own.
+    /// A private folder for temporary files.
     PrivateTemporary,
-    /// Bubblewrap builds the fence.
+    /// Isolation by Bubblewrap.
     Bubblewrap,
 }
 
 impl Protection {
-    /// All of them.
+    /// All protections.
     pub const ALL: [Self; 12] = [
         Self::ProcessGroup,
         Self::NoNewPrivileges,
@@ -49,7 +49,7 @@ impl Protection {
         Self::Bubblewrap,
     ];
 
-    /// The name that settings use.
+    /// The name in the configuration.
     pub fn name(self) -> &'static str {
         match self {
             Self::ProcessGroup => "process-group",
@@ -74,7 +74,7 @@ impl fmt::Display for Protection {
     }
 }
 
-/// A name that is no protection's.
+/// An unknown name of a protection.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("no protection is called `{0}`: it is one of {known}", known = known())]
 pub struct UnknownProtection(pub String);
@@ -92,14 +92,14 @@ impl FromStr for Protection {
     }
 }
 
-/// A protection that this system does not offer.
+/// A protection that is unavailable on this system.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Missing {
-    /// Which one.
+    /// The protection.
     pub protection: Protection,
-    /// Why, in English.
+    /// The reason in English.
     pub english: String,
-    /// Why, in Chinese.
+    /// The reason in Chinese.
     pub chinese: String,
 }
 

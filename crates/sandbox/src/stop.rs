@@ -1,36 +1,36 @@
-//! Why a confined process was stopped or held back, in words of both languages.
+//! Why a confined process was stopped or denied an operation, in both languages.
 
 use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Why a confined process was stopped or held back.
+/// Why a confined process was stopped or denied an operation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Stop {
-    /// It used more memory than this many bytes.
+    /// Used more than this many bytes of memory.
     Memory(u64),
-    /// It used more processor time.
+    /// Used more CPU time.
     Cpu(Duration),
-    /// It started more processes and threads than this many.
+    /// Started more than this many processes and threads.
     Processes(u64),
-    /// It opened more files than this many at once.
+    /// Opened more than this many files at once.
     OpenFiles(u64),
-    /// It wrote a file that is longer than this many bytes.
+    /// Wrote a file longer than this many bytes.
     FileSize(u64),
-    /// It put more than this many bytes into its private folder.
+    /// Wrote more than this many bytes to its private folder.
     Disk(u64),
-    /// It wanted a file that was not granted; the path where it said which.
+    /// Accessed a file that is not granted; the path if its messages contain it.
     File(Option<PathBuf>),
-    /// It wanted to change a file or folder that it may only read; the path where it said which.
+    /// Tried to change a read-only file or folder; the path if its messages contain it.
     ReadOnly(Option<PathBuf>),
-    /// It wanted the network.
+    /// Tried to use the network.
     Network,
-    /// It made a system call that leads out.
+    /// Made a denied system call.
     Call,
 }
 
 impl Stop {
-    /// In English.
+    /// The message in English.
     pub fn english(&self) -> String {
         let grant = "grant it if that is right";
         match self {
@@ -62,7 +62,7 @@ impl Stop {
         }
     }
 
-    /// In Chinese.
+    /// The message in Chinese.
     pub fn chinese(&self) -> String {
         let grant = "如确有需要，请授权";
         match self {
@@ -88,7 +88,7 @@ impl fmt::Display for Stop {
     }
 }
 
-/// Bytes as people say them.
+/// Formats a size.
 fn size(bytes: u64) -> String {
     match bytes {
         0..1_048_576 => format!("{} KiB", bytes >> 10),

@@ -1,29 +1,29 @@
-//! What this system offers, found out once.
+//! The protections that this system supports.
 
 use std::path::PathBuf;
 
 use crate::policy::Isolation;
 use crate::protection::{Missing, Protection};
 
-/// What this system offers.
+/// The protections that this system supports.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Support {
-    /// What is missing where this crate builds the fence.
+    /// Missing protections of the builtin isolation.
     pub builtin: Vec<Missing>,
-    /// What is missing where Bubblewrap builds it.
+    /// Missing protections with Bubblewrap.
     pub bubblewrap: Vec<Missing>,
-    /// Who builds it where that is not said.
+    /// The isolation that `Auto` selects.
     pub auto: Isolation,
-    /// Where Bubblewrap was found.
+    /// The path of Bubblewrap.
     pub bubblewrap_program: Option<PathBuf>,
-    /// The generation of Landlock; 0 where there is none.
+    /// The Landlock ABI version; 0 if unavailable.
     pub landlock: u32,
-    /// Whether the file system can be made read-only for one process alone.
+    /// Whether the file system can be made read-only for a single process.
     pub mount_namespace: bool,
 }
 
 impl Support {
-    /// Which isolation `wanted` comes to here.
+    /// Resolves `Auto`.
     pub fn chosen(&self, wanted: Isolation) -> Isolation {
         match wanted {
             Isolation::Auto => self.auto,
@@ -31,18 +31,18 @@ impl Support {
         }
     }
 
-    /// Each protection that is there.
+    /// The available protections.
     pub fn present(&self, isolation: Isolation) -> impl Iterator<Item = Protection> {
         let chosen = self.chosen(isolation);
         let missing = self.missing(chosen);
-        // Without Bubblewrap nothing is missing, where it was not asked for.
+        // Bubblewrap counts as a protection only if it is used.
         let asked_for =
             move |one: &Protection| *one != Protection::Bubblewrap || chosen == Isolation::Bubblewrap;
         let there = |one: &Protection| missing.iter().all(|missing| missing.protection != *one);
         Protection::ALL.into_iter().filter(asked_for).filter(there)
     }
 
-    /// Each protection that is not there, and why.
+    /// The missing protections, with reasons.
     pub fn missing(&self, isolation: Isolation) -> &[Missing] {
         match self.chosen(isolation) {
             Isolation::Bubblewrap => &self.bubblewrap,

@@ -1,5 +1,5 @@
-//! What the last words and the exit of a process say about why it failed. A kernel refuses in silence: only the
-//! program itself, in its own words, tells what it was refused.
+//! Derives the reason of a failure from stderr and the exit status. The kernel does not report denials to the parent:
+//! only the messages of the program itself show what was denied.
 
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
@@ -38,16 +38,16 @@ const NETWORK: &[&str] = &[
 ];
 const READ_ONLY: &[&str] = &["read-only file system", "erofs"];
 const FILE: &[&str] = &["permission denied", "eacces", "errno 13]"];
-/// Bubblewrap leaves out what was not granted.
+/// Messages for paths that Bubblewrap hides because they are not granted.
 const ABSENT: &[&str] = &["no such file or directory", "enoent"];
 const CALL: &[&str] = &["operation not permitted", "eperm", "function not implemented", "enosys"];
 
-/// What the process could see.
+/// The view of the file system of the process.
 #[derive(Debug)]
 pub(crate) struct View {
-    /// What it may read, as it is called and as it is called without links.
+    /// The readable paths, as given and canonical.
     granted: Vec<PathBuf>,
-    /// Whether the rest seems not to exist, instead of being refused.
+    /// Whether other paths seem not to exist, instead of being denied.
     hides: bool,
 }
 
@@ -61,7 +61,7 @@ impl View {
         self.granted.iter().any(|granted| path.starts_with(granted))
     }
 
-    /// The path that was kept from the process: the one it named, or where the links in that lead to.
+    /// Returns the path that was hidden or denied: the given one, or its canonical form.
     fn kept(&self, path: PathBuf) -> Option<PathBuf> {
         if !self.shows(&path) {
             return Some(path);
@@ -69,13 +69,13 @@ impl View {
         path.canonicalize().ok().filter(|real| !self.shows(real))
     }
 
-    /// Whether there is something, or could be, that the process does not see.
+    /// Whether a path exists, or could be created, but is hidden from the process.
     fn conceals(&self, path: &Path) -> bool {
         self.hides && (path.symlink_metadata().is_ok() || path.parent().is_some_and(Path::is_dir))
     }
 }
 
-/// What stopped a process that failed, as far as it can be told.
+/// Returns the reason why a failed process was stopped, if it can be determined.
 pub(crate) fn read(policy: &Policy, view: &View, status: ExitStatus, words: &str) -> Option<Stop> {
     if status.success() {
         return None;
@@ -89,7 +89,7 @@ pub(crate) fn read(policy: &Policy, view: &View, status: ExitStatus, words: &str
             _ => {}
         }
     }
-    // The last word is the nearest to the end.
+    // The last line is closest to the failure.
     words.lines().rev().find_map(|line| {
         let line_lower = line.to_lowercase();
         let says = |texts: &[&str]| texts.iter().any(|text| line_lower.contains(text));
@@ -124,14 +124,14 @@ pub(crate) fn read(policy: &Policy, view: &View, status: ExitStatus, words: &str
     })
 }
 
-/// The absolute path that a line speaks of; the last, as the first is often that of the program that speaks.
+/// Returns the last absolute path in a line; the first is often that of the program itself.
 fn path_in(line: &str) -> Option<PathBuf> {
     let words = line.split(['\'', '"', '`', '‘', '’', ' ', '\t', '(', ')', ',', ';', '>', '<']);
     let paths = words.map(|word| word.trim_end_matches([':', '.', '!'])).filter(|word| word.starts_with('/'));
     paths.map(Path::new).map(Path::to_path_buf).next_back()
 }
 
-/// The signal that ended it, or, as shells pass it on, what it started.
+/// Returns the signal that ended the process, or that of its child as encoded by shells (128 + n).
 fn signal(status: ExitStatus) -> Option<i32> {
     status.signal().or_else(|| status.code().filter(|code| *code > 128).map(|code| code - 128))
 }

@@ -1,8 +1,8 @@
-//! Filter programs for system calls, put together instruction by instruction.
+//! Builds classic BPF programs for seccomp.
 
 use libc::{c_long, sock_filter};
 
-/// Where things stand in `struct seccomp_data`.
+/// Offsets in `struct seccomp_data`.
 const NUMBER: u32 = 0;
 const ARCHITECTURE: u32 = 4;
 const ARGUMENTS: u32 = 16;
@@ -14,13 +14,13 @@ const IF_AT_LEAST: u16 = (libc::BPF_JMP | libc::BPF_JGE | libc::BPF_K) as u16;
 const IF_ANY_BIT: u16 = (libc::BPF_JMP | libc::BPF_JSET | libc::BPF_K) as u16;
 const RETURN: u16 = (libc::BPF_RET | libc::BPF_K) as u16;
 
-/// What becomes of a call.
+/// The action for a system call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Action {
     Allow,
     Fail(i32),
     Kill,
-    /// The call waits until whoever holds the listener has said what becomes of it.
+    /// Suspends the call until the holder of the listener responds (`SECCOMP_RET_USER_NOTIF`).
     Ask,
 }
 
@@ -35,22 +35,22 @@ impl Action {
     }
 }
 
-/// What is asked of an argument; only its lower half counts, as the kernel reads flags and numbers.
+/// A condition on an argument. Only the lower 32 bits are compared, as the kernel reads flags and numbers.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Test {
     Is(u8, u32),
     IsNot(u8, u32),
     HasAny(u8, u32),
-    /// The argument's bits under the first mask are this.
+    /// The bits under the mask (second value) equal the third.
     Masked(u8, u32, u32),
 }
 
-/// A filter in the making. Rules are looked at in the order in which they were added.
+/// A filter under construction. The first matching rule applies.
 #[derive(Debug, Default)]
 pub(super) struct Filter(Vec<sock_filter>);
 
 impl Filter {
-    /// Kills whoever calls by the conventions of another architecture.
+    /// Kills the process on calls with the convention of another architecture.
     pub(super) fn only_architecture(&mut self, audit: u32) {
         self.load(ARCHITECTURE);
         self.0.push(sock_filter { code: IF_EQUAL, jt: 1, jf: 0, k: audit });
@@ -58,22 +58,22 @@ impl Filter {
         self.load(NUMBER);
     }
 
-    /// Numbers from `first` on come to `action`.
+    /// Applies `action` to call numbers from `first` on.
     pub(super) fn numbers_from(&mut self, first: u32, action: Action) {
         self.unless_skip(IF_AT_LEAST, first, 1);
         self.end(action);
     }
 
-    /// A call comes to `action`, whatever its arguments.
+    /// Applies `action` to a call with any arguments.
     pub(super) fn call(&mut self, number: c_long, action: Action) {
         self.unless_skip(IF_EQUAL, number as u32, 1);
         self.end(action);
     }
 
-    /// A call whose arguments pass all `tests` comes to `action`.
+    /// Applies `action` to a call if its arguments pass all `tests`.
     pub(super) fn call_if(&mut self, number: c_long, tests: &[Test], action: Action) {
         let mut body = Self::default();
-        // What is left to skip is known from the end: the body is built back to front, in whole tests.
+        // Jump distances count from the end of the body, so the tests are built in reverse order.
         let mut parts: Vec<Vec<sock_filter>> = Vec::new();
         let mut after = 1_u8;
         for test in tests.iter().rev() {
@@ -83,14 +83,14 @@ impl Filter {
         }
         body.0.extend(parts.into_iter().rev().flatten());
         body.end(action);
-        // The number is loaded anew for the rules that follow.
+        // The following rules expect the call number in the accumulator.
         let length = u8::try_from(body.0.len()).unwrap_or(u8::MAX);
         self.unless_skip(IF_EQUAL, number as u32, length.saturating_add(1));
         self.0.append(&mut body.0);
         self.load(NUMBER);
     }
 
-    /// Whatever no rule spoke of is allowed.
+    /// Allows all calls that match no rule.
     pub(super) fn finish(mut self) -> Vec<sock_filter> {
         self.end(Action::Allow);
         self.0
@@ -104,13 +104,13 @@ impl Filter {
         self.0.push(instruction(RETURN, action.code()));
     }
 
-    /// Where `code` does not hold, `skip` instructions are left out.
+    /// Skips `skip` instructions if the comparison is false.
     fn unless_skip(&mut self, code: u16, value: u32, skip: u8) {
         self.0.push(sock_filter { code, jt: 0, jf: skip, k: value });
     }
 }
 
-/// Loads the argument and, where the test fails, jumps over what is left of the body: `after` instructions.
+/// Loads the argument and, if the test fails, skips the rest of the body, which is `after` instructions.
 fn test_part(test: Test, after: u8) -> Vec<sock_filter> {
     let (argument, mask, code, value, passes) = match test {
         Test::Is(argument, value) => (argument, None, IF_EQUAL, value, true),
@@ -134,7 +134,7 @@ fn instruction(code: u16, k: u32) -> sock_filter {
 mod tests {
     use super::*;
 
-    /// Runs a program as the kernel does.
+    /// Interprets a program as the kernel does.
     fn run(program: &[sock_filter], data: &[u32]) -> u32 {
         let (mut at, mut value) = (0, 0_u32);
         loop {

@@ -1,4 +1,5 @@
-//! Bubblewrap in front of the program: it builds the view of the file system, and everything else stays ours.
+//! Starts the program through Bubblewrap, which builds the view of the file system; this crate provides all other
+//! protections.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -18,18 +19,18 @@ use crate::policy::Network;
 use crate::protection::{Missing, Protection};
 
 const PROGRAM: &str = "bwrap";
-/// Where programs of the system are; a program of this name from elsewhere is not what is looked for.
+/// The only folders that are searched for `bwrap`; a program of this name elsewhere is not trusted.
 const FOLDERS: [&str; 3] = ["/usr/bin", "/bin", "/usr/local/bin"];
 
-/// Bubblewrap as it is installed here.
+/// The installed Bubblewrap.
 #[derive(Debug)]
 pub(super) struct Bubblewrap {
     pub(super) program: PathBuf,
-    /// Whether it can bound a file system in memory: `--size` came with 0.7.0, and not for a setuid installation.
+    /// Whether it supports `--size` of a tmpfs: since 0.7.0, and not if installed setuid.
     bounds_tmpfs: bool,
 }
 
-/// Where Bubblewrap is, and whether it can build a fence here.
+/// Finds Bubblewrap and checks that it works on this system.
 pub(super) fn find_out() -> Result<Bubblewrap, Missing> {
     let absent = || {
         Missing::new(
@@ -60,7 +61,7 @@ pub(super) fn find_out() -> Result<Bubblewrap, Missing> {
     }
 }
 
-/// Builds a fence of the kind that is used around nothing; what Bubblewrap said where it failed.
+/// Runs `true` in a sandbox like the real one; returns Bubblewrap's stderr if that fails.
 fn try_out(program: &Path, shared_memory: Option<u64>) -> Result<(), String> {
     let mut command = Command::new(program);
     command.args(NAMESPACES).args(["--ro-bind", "/", "/"]);
@@ -74,8 +75,8 @@ fn try_out(program: &Path, shared_memory: Option<u64>) -> Result<(), String> {
     }
 }
 
-/// Adds `/proc` and `/dev`. Both are read-only: the administrator could write to the kernel's settings even without any
-/// capability, and `/dev` is a file system in memory without a bound. `/dev/shm` has one, or cannot be written.
+/// Adds `/proc` and `/dev`. Both are read-only: root could write kernel settings even without capabilities, and `/dev`
+/// is a tmpfs without size limit. `/dev/shm` has a size limit, or is read-only.
 fn add_kernel_files(command: &mut Command, shared_memory: Option<u64>) {
     command.args(["--proc", "/proc", "--remount-ro", "/proc", "--dev", "/dev"]);
     if let Some(bytes) = shared_memory {
@@ -84,25 +85,25 @@ fn add_kernel_files(command: &mut Command, shared_memory: Option<u64>) {
     command.args(["--remount-ro", "/dev"]);
 }
 
-/// Whether it takes descriptors for what it shows. By names alone, a path could be replaced before it is bound.
+/// Whether it supports bind mounts by file descriptor. With paths, a path could be replaced before it is mounted.
 fn binds_descriptors(program: &Path) -> bool {
     let mut command = Command::new(program);
     let answer = command.arg("--help").stdin(Stdio::null()).output();
     answer.is_ok_and(|output| String::from_utf8_lossy(&output.stdout).contains("--ro-bind-fd"))
 }
 
-/// The part of the memory limit that files in `/dev/shm` can take; they count as memory.
+/// Divisor of the memory limit for files in `/dev/shm`, which count as memory.
 const SHARED_MEMORY_SHARE: u64 = 4;
 const PAGE: u64 = 4096;
 
-/// How many processes it needs for itself: one outside, and the first one inside.
+/// Processes of Bubblewrap itself: one outside, and PID 1 inside.
 pub(super) const OWN_PROCESSES: u64 = 2;
 
-/// Everything but the network, which may be granted.
+/// All namespaces except that of the network, which may be granted.
 const NAMESPACES: [&str; 5] =
     ["--unshare-user", "--unshare-ipc", "--unshare-pid", "--unshare-uts", "--unshare-cgroup-try"];
 
-/// Rewrites `command` so that Bubblewrap starts it.
+/// Rewrites `command` to start through Bubblewrap.
 pub(super) fn put_in_front(draft: Draft<'_>, command: &mut Command) -> Result<Plan, SandboxError> {
     let Bubblewrap { program, bounds_tmpfs } = match super::probe::bubblewrap() {
         Ok(found) => found,
@@ -116,7 +117,7 @@ pub(super) fn put_in_front(draft: Draft<'_>, command: &mut Command) -> Result<Pl
     front.env_clear().envs(variables(command)).args(NAMESPACES);
     front.args(["--cap-drop", "ALL", "--new-session"]);
     let shared_memory = draft.policy.limits.memory / SHARED_MEMORY_SHARE;
-    // The kernel rounds down to pages, and takes none for no bound at all.
+    // The kernel rounds down to pages, and reads 0 as unlimited.
     add_kernel_files(&mut front, Some(shared_memory.max(PAGE)).filter(|_| *bounds_tmpfs));
     if draft.policy.network == Network::None {
         front.arg("--unshare-net");
@@ -128,10 +129,10 @@ pub(super) fn put_in_front(draft: Draft<'_>, command: &mut Command) -> Result<Pl
         show_system(&mut front, &path);
     }
     let mut keep = Vec::new();
-    // On disk, where it counts as the private folder does. Before what is granted below it.
+    // A folder on disk, so that the disk limit covers it. Mounted before grants below `/tmp`.
     show_tmp(&mut front, draft.private.tmp(), &mut keep)?;
     let Grants { read, write, links } = &draft.grants;
-    // Where the folder around a link is shown, so is the link, and what it leads to is shown by its real path.
+    // A link inside a shown folder is visible already; its target is shown by its real path.
     let shown = |path: &Path| {
         let inside = |folder: &Path| path != folder && path.starts_with(folder);
         let around = |grant: &Grant| inside(grant.opened.path()) || inside(&grant.named);
@@ -146,7 +147,7 @@ pub(super) fn put_in_front(draft: Draft<'_>, command: &mut Command) -> Result<Pl
     for (link, target) in links.iter().filter(|(link, _)| !shown(link)) {
         front.arg("--symlink").arg(target).arg(link);
     }
-    // Last, as mount points are made in it: a file system in memory without a bound.
+    // Last, since mount points are created in the root, which is a tmpfs without size limit.
     front.args(["--remount-ro", "/"]);
     if let Some(folder) = command.get_current_dir() {
         front.arg("--chdir").arg(folder).current_dir(folder);
@@ -158,7 +159,7 @@ pub(super) fn put_in_front(draft: Draft<'_>, command: &mut Command) -> Result<Pl
     *command = front;
     let limits = limits::of(&draft.policy.limits, None);
     let Draft { mark, births, entrance, mut without, .. } = draft;
-    // It needs what it may do to build the fence, and gives it up itself.
+    // Bubblewrap needs capabilities to build the sandbox, and drops them itself.
     without.push(Protection::Capabilities);
     keep.extend(filter);
     Ok(Plan { mark, mounts: None, limits, ruleset: None, births, entrance, filter: None, keep, without })
@@ -169,11 +170,11 @@ fn variables(command: &Command) -> Vec<(OsString, OsString)> {
     set.map(|(name, value): (&OsStr, &OsStr)| (name.to_owned(), value.to_owned())).collect()
 }
 
-/// A folder of the system is shown as it is, link or not; what is not there is left out.
+/// Shows a system path, preserving a symbolic link; skips missing ones.
 fn show_system(front: &mut Command, path: &Path) {
     let Ok(about) = path.symlink_metadata() else { return };
     match std::fs::read_link(path) {
-        // `/lib` is a link to `/usr/lib` nearly everywhere, and programs may ask.
+        // `/lib` is a link to `/usr/lib` on most systems, and programs may resolve it.
         Ok(target) if about.is_symlink() && path.parent() == Some(Path::new("/")) => {
             front.arg("--symlink").arg(target).arg(path);
         }
@@ -183,7 +184,7 @@ fn show_system(front: &mut Command, path: &Path) {
     }
 }
 
-/// What was opened is shown by its real path, and by the path with which the program names it.
+/// Mounts a grant at its real path, and at the path by which the program names it.
 fn show(
     front: &mut Command,
     how: &str,
@@ -193,7 +194,7 @@ fn show(
     let real = grant.opened.path();
     for place in [real].into_iter().chain(named.filter(|named| *named != real)) {
         let failed = |source| SandboxError::Grant { path: grant.named.clone(), source };
-        // It closes each descriptor that it has used.
+        // Bubblewrap closes each descriptor after use.
         let file = grant.opened.duplicate().map_err(failed)?;
         front.arg(how).arg(file.as_raw_fd().to_string()).arg(place);
         keep.push(file);
@@ -201,7 +202,7 @@ fn show(
     Ok(())
 }
 
-/// Shows a folder as `/tmp`.
+/// Mounts a folder as `/tmp`.
 fn show_tmp(front: &mut Command, folder: &Path, keep: &mut Vec<OwnedFd>) -> Result<(), SandboxError> {
     let failed = |source| SandboxError::Temporary { path: folder.to_owned(), source };
     let opened = Opened::follow(folder).and_then(|opened| opened.duplicate()).map_err(failed)?;
@@ -210,7 +211,7 @@ fn show_tmp(front: &mut Command, folder: &Path, keep: &mut Vec<OwnedFd>) -> Resu
     Ok(())
 }
 
-/// The filter as a file that Bubblewrap reads; removed already, so that nothing is left of it.
+/// Writes the seccomp filter to an unlinked temporary file for Bubblewrap.
 fn filter_file(draft: &Draft<'_>) -> Result<OwnedFd, SandboxError> {
     let prepare = |source| SandboxError::Prepare { step: "the filter's file", source };
     let mut file: File = tempfile::tempfile().map_err(prepare)?;

@@ -1,5 +1,5 @@
-//! The system calls that the standard library has no safe form of. Each takes only values and borrowed memory, is a
-//! single trip to the kernel without a lock or an allocation, and may thus be made between fork and exec.
+//! System calls without a safe wrapper in the standard library. Each takes only values and borrowed memory, and makes a
+//! single system call without lock or allocation, so that it is async-signal-safe between fork and exec.
 #![expect(unsafe_code, reason = "system calls; each block says why it is sound")]
 
 use std::ffi::CStr;
@@ -11,63 +11,63 @@ use std::process::Command;
 
 use libc::{c_int, c_long, c_ulong};
 
-/// What a call answered, with `-1` turned into the error it stands for.
+/// Converts a result of `-1` into `errno`.
 fn checked(answer: c_long) -> io::Result<c_long> {
     if answer < 0 { Err(io::Error::last_os_error()) } else { Ok(answer) }
 }
 
-/// Has `step` run in the child, between fork and exec.
+/// Runs `step` in the child, between fork and exec.
 ///
-/// `step` may only make calls that are safe there: no allocation, no lock. All that this crate hands in is a
-/// `child::Plan`, which was prepared before the fork and makes system calls alone.
+/// `step` must be async-signal-safe: no allocation, no lock. This crate only passes a `child::Plan`, which is prepared
+/// before the fork and only makes system calls.
 pub(super) fn in_child(command: &mut Command, step: impl FnMut() -> io::Result<()> + Send + Sync + 'static) {
-    // SAFETY: `step` keeps to what is said above.
+    // SAFETY: `step` is async-signal-safe, as required above.
     unsafe { command.pre_exec(step) };
 }
 
 pub(super) fn prctl(option: c_int, first: c_ulong, second: c_ulong) -> io::Result<c_long> {
-    // SAFETY: the options in use take numbers, and no pointer.
+    // SAFETY: the options in use take integers, no pointers.
     let answer = unsafe { libc::prctl(option, first, second, 0 as c_ulong, 0 as c_ulong) };
     checked(answer.into())
 }
 
-/// What the caller is called in lists of processes.
+/// Sets the name of the calling thread in process lists.
 pub(super) fn name_process(name: &'static CStr) -> io::Result<()> {
-    // SAFETY: the name ends with a zero byte and outlives the call, which copies it.
+    // SAFETY: the name is NUL-terminated and outlives the call, which copies it.
     let answer = unsafe { libc::prctl(libc::PR_SET_NAME, name.as_ptr(), 0, 0, 0) };
     checked(answer.into()).map(drop)
 }
 
-/// Begins a session, and a process group with it.
+/// Starts a session, and with it a process group.
 pub(super) fn setsid() -> io::Result<()> {
-    // SAFETY: takes nothing.
+    // SAFETY: has no arguments.
     let answer = unsafe { libc::setsid() };
     checked(answer.into()).map(drop)
 }
 
-/// Whether the caller leads a process group.
+/// Whether the caller is a process group leader.
 pub(super) fn leads_group() -> bool {
-    // SAFETY: takes nothing, never fails.
+    // SAFETY: has no arguments and never fails.
     let group = unsafe { libc::getpgrp() };
-    // SAFETY: takes nothing, never fails.
+    // SAFETY: has no arguments and never fails.
     let own = unsafe { libc::getpid() };
     group == own
 }
 
 pub(super) fn effective_ids() -> (u32, u32) {
-    // SAFETY: takes nothing, never fails.
+    // SAFETY: has no arguments and never fails.
     let user = unsafe { libc::geteuid() };
-    // SAFETY: takes nothing, never fails.
+    // SAFETY: has no arguments and never fails.
     let group = unsafe { libc::getegid() };
     (user, group)
 }
 
-/// What a limit is numbered as: the type differs between C libraries.
+/// The number of a resource limit; its type differs between C libraries.
 pub(super) type Resource = u32;
 
 pub(super) fn set_limit(resource: Resource, soft: u64, hard: u64) -> io::Result<()> {
     let limit = libc::rlimit64 { rlim_cur: soft, rlim_max: hard };
-    // SAFETY: the new limit outlives the call; the old one is not asked for.
+    // SAFETY: the new limit outlives the call; the pointer for the old one is null.
     let answer = unsafe {
         libc::syscall(libc::SYS_prlimit64, 0, resource, &raw const limit, std::ptr::null::<libc::rlimit64>())
     };
@@ -77,23 +77,23 @@ pub(super) fn set_limit(resource: Resource, soft: u64, hard: u64) -> io::Result<
 /// The soft and hard limit of a process; 0 is the caller.
 pub(super) fn limit_of(pid: i32, resource: Resource) -> io::Result<(u64, u64)> {
     let mut limit = libc::rlimit64 { rlim_cur: 0, rlim_max: 0 };
-    // SAFETY: the kernel fills a value that outlives the call; no new limit is given.
+    // SAFETY: the kernel writes to a value that outlives the call; the pointer for a new limit is null.
     let answer = unsafe {
         libc::syscall(libc::SYS_prlimit64, pid, resource, std::ptr::null::<libc::rlimit64>(), &raw mut limit)
     };
     checked(answer).map(|_| (limit.rlim_cur, limit.rlim_max))
 }
 
-/// A handle on a process that can never mean another.
+/// Opens a pidfd, which is not affected by PID reuse.
 pub(super) fn open_process(pid: i32) -> io::Result<OwnedFd> {
-    // SAFETY: takes numbers.
+    // SAFETY: takes integers.
     let answer = checked(unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) })?;
-    // SAFETY: the kernel has just made this descriptor, and nobody else knows of it.
+    // SAFETY: the kernel has just created this descriptor, so it has no other owner.
     Ok(unsafe { OwnedFd::from_raw_fd(answer as RawFd) })
 }
 
 pub(super) fn kill(process: BorrowedFd<'_>) -> io::Result<()> {
-    // SAFETY: takes numbers, and a null pointer where more could be said of the signal.
+    // SAFETY: takes integers and a null pointer in place of a `siginfo_t`.
     let answer = unsafe {
         libc::syscall(
             libc::SYS_pidfd_send_signal,
@@ -106,42 +106,42 @@ pub(super) fn kill(process: BorrowedFd<'_>) -> io::Result<()> {
     checked(answer).map(drop)
 }
 
-/// A path as a handle that allows nothing but to name it.
+/// Opens a path with `O_PATH`.
 pub(super) fn open_path(path: &CStr) -> io::Result<OwnedFd> {
     open(path, libc::O_PATH | libc::O_CLOEXEC)
 }
 
-/// The same, where a link is opened itself.
+/// As `open_path`, without following a symbolic link.
 pub(super) fn open_path_itself(path: &CStr) -> io::Result<OwnedFd> {
     open(path, libc::O_PATH | libc::O_NOFOLLOW | libc::O_CLOEXEC)
 }
 
-/// Device and number of an opened object.
+/// Device and inode number of an open file.
 pub(super) fn identity(file: BorrowedFd<'_>) -> io::Result<(u64, u64)> {
     let mut about = MaybeUninit::<libc::stat64>::zeroed();
-    // SAFETY: the kernel fills a value that outlives the call.
+    // SAFETY: the kernel writes to a value that outlives the call.
     checked(unsafe { libc::fstat64(file.as_raw_fd(), about.as_mut_ptr()) }.into())?;
-    // SAFETY: it was zeroed, which is a valid value, and then filled.
+    // SAFETY: all zeros is a valid value, and the kernel has filled it.
     let about = unsafe { about.assume_init() };
     Ok((about.st_dev, about.st_ino))
 }
 
-/// A copy of the mounts at an opened path, which is not attached anywhere yet.
+/// Returns a detached copy of the mount tree at an open path.
 pub(super) fn copy_tree(path: BorrowedFd<'_>) -> io::Result<OwnedFd> {
     let flags = libc::OPEN_TREE_CLONE
         | libc::OPEN_TREE_CLOEXEC
         | (libc::AT_EMPTY_PATH | libc::AT_RECURSIVE).cast_unsigned();
-    // SAFETY: the empty path ends with a zero byte and outlives the call.
+    // SAFETY: the empty path is NUL-terminated and outlives the call.
     let answer =
         checked(unsafe { libc::syscall(libc::SYS_open_tree, path.as_raw_fd(), c"".as_ptr(), flags) })?;
-    // SAFETY: the kernel has just made this descriptor, and nobody else knows of it.
+    // SAFETY: the kernel has just created this descriptor, so it has no other owner.
     Ok(unsafe { OwnedFd::from_raw_fd(answer as RawFd) })
 }
 
-/// Attaches mounts at an opened path.
+/// Attaches a mount tree at an open path.
 pub(super) fn move_mount(tree: BorrowedFd<'_>, target: BorrowedFd<'_>) -> io::Result<()> {
     let flags = libc::MOVE_MOUNT_F_EMPTY_PATH | libc::MOVE_MOUNT_T_EMPTY_PATH;
-    // SAFETY: the empty paths end with a zero byte and outlive the call.
+    // SAFETY: the empty paths are NUL-terminated and outlive the call.
     let answer = unsafe {
         libc::syscall(
             libc::SYS_move_mount,
@@ -156,74 +156,74 @@ pub(super) fn move_mount(tree: BorrowedFd<'_>, target: BorrowedFd<'_>) -> io::Re
 }
 
 fn open(path: &CStr, flags: c_int) -> io::Result<OwnedFd> {
-    // SAFETY: the path ends with a zero byte and outlives the call.
+    // SAFETY: the path is NUL-terminated and outlives the call.
     let answer = checked(unsafe { libc::open(path.as_ptr(), flags) }.into())?;
-    // SAFETY: the kernel has just made this descriptor, and nobody else knows of it.
+    // SAFETY: the kernel has just created this descriptor, so it has no other owner.
     Ok(unsafe { OwnedFd::from_raw_fd(answer as RawFd) })
 }
 
-/// Writes a whole text to a file that is there.
+/// Writes a text to an existing file.
 pub(super) fn write_file(path: &CStr, text: &[u8]) -> io::Result<()> {
     let file = open(path, libc::O_WRONLY | libc::O_CLOEXEC)?;
-    // SAFETY: the text outlives the call, and its length is its own.
+    // SAFETY: pointer and length are those of a slice that outlives the call.
     let written = unsafe { libc::write(file.as_raw_fd(), text.as_ptr().cast(), text.len()) };
     checked(written as c_long).map(drop)
 }
 
 pub(super) fn change_folder(path: &CStr) -> io::Result<()> {
-    // SAFETY: the path ends with a zero byte and outlives the call.
+    // SAFETY: the path is NUL-terminated and outlives the call.
     checked(unsafe { libc::chdir(path.as_ptr()) }.into()).map(drop)
 }
 
-/// Marks every descriptor from `first` on to be closed by exec.
+/// Sets close-on-exec on all descriptors from `first` on.
 pub(super) fn close_on_exec(first: c_int) -> io::Result<()> {
     let flag = libc::CLOSE_RANGE_CLOEXEC;
-    // SAFETY: takes numbers; nothing is closed before exec.
+    // SAFETY: takes integers; nothing is closed before exec.
     checked(unsafe { libc::syscall(libc::SYS_close_range, first, c_int::MAX, flag) }).map(drop)
 }
 
-/// Lets a descriptor live through exec.
+/// Clears close-on-exec of a descriptor.
 pub(super) fn keep_on_exec(file: BorrowedFd<'_>) -> io::Result<()> {
-    // SAFETY: takes numbers.
+    // SAFETY: takes integers.
     checked(unsafe { libc::fcntl(file.as_raw_fd(), libc::F_SETFD, 0) }.into()).map(drop)
 }
 
 pub(super) fn unshare(flags: c_int) -> io::Result<()> {
-    // SAFETY: takes a number; descriptors and memory stay shared as they were.
+    // SAFETY: takes an integer; descriptors and memory stay shared.
     checked(unsafe { libc::unshare(flags) }.into()).map(drop)
 }
 
-/// Changes how the mount at a path propagates.
+/// Changes the propagation type of the mount at a path.
 pub(super) fn set_propagation(target: &CStr, flags: c_ulong) -> io::Result<()> {
     let none = std::ptr::null();
-    // SAFETY: the path ends with a zero byte and outlives the call; neither source, type nor data is given.
+    // SAFETY: the path is NUL-terminated and outlives the call; source, type and data are null.
     let answer = unsafe { libc::mount(none, target.as_ptr(), none, flags, none.cast()) };
     checked(answer.into()).map(drop)
 }
 
-/// What a file system is, and how much of it is used.
+/// Type and usage of a file system.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct FileSystem {
-    /// Its type, as `statfs(2)` numbers it.
+    /// The magic number of `statfs(2)`.
     magic: i64,
-    /// Bytes of all files in it, those included that are removed and still open.
+    /// Bytes used by all files, including those that are unlinked but open.
     pub(super) used: u64,
 }
 
 impl FileSystem {
-    /// The file system that a path is on.
+    /// The file system of a path.
     pub(super) fn of(path: &CStr) -> io::Result<Self> {
         let mut about = MaybeUninit::<libc::statfs64>::zeroed();
-        // SAFETY: the path ends with a zero byte, and the kernel fills a value that outlives the call.
+        // SAFETY: the path is NUL-terminated, and the kernel writes to a value that outlives the call.
         checked(unsafe { libc::statfs64(path.as_ptr(), about.as_mut_ptr()) }.into())?;
-        // SAFETY: it was zeroed, which is a valid value, and then filled.
+        // SAFETY: all zeros is a valid value, and the kernel has filled it.
         let about = unsafe { about.assume_init() };
         let blocks = about.f_blocks.saturating_sub(about.f_bfree);
         #[expect(clippy::unnecessary_cast, reason = "the types differ between C libraries")]
         Ok(Self { magic: about.f_type as i64, used: blocks.saturating_mul(about.f_bsize as u64) })
     }
 
-    /// Whether its files are kept in memory: tmpfs, `memfd_create`, ramfs and huge pages.
+    /// Whether the files are in memory: tmpfs (also `memfd_create`), ramfs and hugetlbfs.
     pub(super) fn is_memory(self) -> bool {
         const RAMFS: i64 = 0x8584_58f6;
         #[expect(clippy::unnecessary_cast, reason = "the types differ between C libraries")]
@@ -231,20 +231,20 @@ impl FileSystem {
     }
 }
 
-/// Whether a path is on a mount that cannot be written.
+/// Whether a path is on a read-only mount.
 pub(super) fn is_read_only(path: &CStr) -> bool {
     let mut about = MaybeUninit::<libc::statvfs64>::uninit();
-    // SAFETY: the path ends with a zero byte; both outlive the call.
+    // SAFETY: the path is NUL-terminated; both arguments outlive the call.
     let answer = unsafe { libc::statvfs64(path.as_ptr(), about.as_mut_ptr()) };
     if answer != 0 {
         return false;
     }
-    // SAFETY: the call succeeded, and has filled it.
+    // SAFETY: the call succeeded, so the kernel has filled the value.
     let about = unsafe { about.assume_init() };
     about.f_flag & libc::ST_RDONLY != 0
 }
 
-/// `struct mount_attr` of the kernel.
+/// The kernel's `struct mount_attr`.
 #[repr(C)]
 #[derive(Default)]
 pub(super) struct MountAttributes {
@@ -254,12 +254,12 @@ pub(super) struct MountAttributes {
     pub(super) user_namespace: u64,
 }
 
-/// Changes all mounts below a path.
+/// Changes the attributes of all mounts below a path.
 pub(super) fn mount_setattr(path: &CStr, attributes: &MountAttributes) -> io::Result<()> {
     set_attributes((libc::AT_FDCWD, path), libc::AT_RECURSIVE, attributes)
 }
 
-/// Changes one mount.
+/// Changes the attributes of one mount.
 pub(super) fn mount_setattr_of(mount: BorrowedFd<'_>, attributes: &MountAttributes) -> io::Result<()> {
     set_attributes((mount.as_raw_fd(), c""), libc::AT_EMPTY_PATH, attributes)
 }
@@ -269,7 +269,7 @@ fn set_attributes(
     flags: c_int,
     attributes: &MountAttributes,
 ) -> io::Result<()> {
-    // SAFETY: the path and the structure outlive the call, whose size is its own.
+    // SAFETY: path and structure outlive the call, and the size is that of the structure.
     let answer = unsafe {
         libc::syscall(
             libc::SYS_mount_setattr,
@@ -283,21 +283,21 @@ fn set_attributes(
     checked(answer).map(drop)
 }
 
-/// Gives up every capability that is in effect, permitted or inheritable.
+/// Drops all effective, permitted and inheritable capabilities.
 pub(super) fn drop_capabilities() -> io::Result<()> {
     #[repr(C)]
     struct Header {
         version: u32,
         pid: c_int,
     }
-    // Version 3: two words of each kind.
+    // Version 3: two 32-bit words per set.
     let header = Header { version: 0x2008_0522, pid: 0 };
     let none = [[0_u32; 3]; 2];
-    // SAFETY: both structures have the shape of version 3 and outlive the call.
+    // SAFETY: both structures have the layout of version 3 and outlive the call.
     checked(unsafe { libc::syscall(libc::SYS_capset, &raw const header, none.as_ptr()) }).map(drop)
 }
 
-/// `struct landlock_ruleset_attr` of the kernel.
+/// The kernel's `struct landlock_ruleset_attr`.
 #[repr(C)]
 #[derive(Default)]
 pub(super) struct RulesetAttributes {
@@ -306,10 +306,10 @@ pub(super) struct RulesetAttributes {
     pub(super) scopes: u64,
 }
 
-/// The newest generation of Landlock that the kernel knows.
+/// The Landlock ABI version of the kernel.
 pub(super) fn landlock_generation() -> io::Result<c_long> {
     const VERSION: u32 = 1;
-    // SAFETY: this flag asks for the version, and takes no structure.
+    // SAFETY: with this flag the call returns the version and takes no structure.
     let answer = unsafe {
         libc::syscall(
             libc::SYS_landlock_create_ruleset,
@@ -321,18 +321,18 @@ pub(super) fn landlock_generation() -> io::Result<c_long> {
     checked(answer)
 }
 
-/// `size` is how much of the structure the kernel's generation knows.
+/// `size` is the size of the structure in the kernel's ABI version.
 pub(super) fn landlock_ruleset(attributes: &RulesetAttributes, size: usize) -> io::Result<OwnedFd> {
     let size = size.min(size_of::<RulesetAttributes>());
-    // SAFETY: the structure outlives the call and is at least `size` long.
+    // SAFETY: the structure outlives the call and has at least `size` bytes.
     let answer = checked(unsafe {
         libc::syscall(libc::SYS_landlock_create_ruleset, std::ptr::from_ref(attributes), size, 0)
     })?;
-    // SAFETY: the kernel has just made this descriptor, and nobody else knows of it.
+    // SAFETY: the kernel has just created this descriptor, so it has no other owner.
     Ok(unsafe { OwnedFd::from_raw_fd(answer as RawFd) })
 }
 
-/// Allows `access` to a file, or to a folder and all below it.
+/// Allows `access` to a file, or to a folder and everything below it.
 pub(super) fn landlock_allow(ruleset: BorrowedFd<'_>, path: BorrowedFd<'_>, access: u64) -> io::Result<()> {
     #[repr(C, packed)]
     struct PathBeneath {
@@ -341,7 +341,7 @@ pub(super) fn landlock_allow(ruleset: BorrowedFd<'_>, path: BorrowedFd<'_>, acce
     }
     const PATH_BENEATH: c_int = 1;
     let rule = PathBeneath { access, parent: path.as_raw_fd() };
-    // SAFETY: the rule outlives the call and has the kernel's packed shape.
+    // SAFETY: the rule outlives the call and has the kernel's packed layout.
     let answer = unsafe {
         libc::syscall(libc::SYS_landlock_add_rule, ruleset.as_raw_fd(), PATH_BENEATH, &raw const rule, 0)
     };
@@ -349,11 +349,11 @@ pub(super) fn landlock_allow(ruleset: BorrowedFd<'_>, path: BorrowedFd<'_>, acce
 }
 
 pub(super) fn landlock_enter(ruleset: BorrowedFd<'_>) -> io::Result<()> {
-    // SAFETY: takes numbers.
+    // SAFETY: takes integers.
     checked(unsafe { libc::syscall(libc::SYS_landlock_restrict_self, ruleset.as_raw_fd(), 0) }).map(drop)
 }
 
-/// Puts the filter over every later system call of the caller and its children.
+/// Installs a seccomp filter for the caller and its children.
 pub(super) fn seccomp_enter(filter: &[libc::sock_filter]) -> io::Result<()> {
     let length = u16::try_from(filter.len()).map_err(|_| io::ErrorKind::InvalidInput)?;
     let program = libc::sock_fprog { len: length, filter: filter.as_ptr().cast_mut() };
@@ -363,7 +363,7 @@ pub(super) fn seccomp_enter(filter: &[libc::sock_filter]) -> io::Result<()> {
     checked(answer).map(drop)
 }
 
-/// Puts a filter over the caller whose questions are heard at the descriptor that comes back.
+/// Installs a seccomp filter and returns the descriptor of its user notifications.
 pub(super) fn seccomp_listen(filter: &[libc::sock_filter]) -> io::Result<OwnedFd> {
     let length = u16::try_from(filter.len()).map_err(|_| io::ErrorKind::InvalidInput)?;
     let program = libc::sock_fprog { len: length, filter: filter.as_ptr().cast_mut() };
@@ -374,23 +374,23 @@ pub(super) fn seccomp_listen(filter: &[libc::sock_filter]) -> io::Result<OwnedFd
         })
     };
     let new = libc::SECCOMP_FILTER_FLAG_NEW_LISTENER;
-    // Older kernels cannot keep signals from interrupting who waits for an answer.
+    // Older kernels lack this flag, which keeps non-fatal signals from interrupting a suspended call.
     let answer = listen(new | libc::SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV).or_else(|_| listen(new))?;
-    // SAFETY: the kernel has just made this descriptor, and nobody else knows of it.
+    // SAFETY: the kernel has just created this descriptor, so it has no other owner.
     Ok(unsafe { OwnedFd::from_raw_fd(answer as RawFd) })
 }
 
-/// The question that waits at a listener, if its asker still lives.
+/// Receives the id of a pending notification; fails if the notifying task has been killed.
 pub(super) fn hear(listener: BorrowedFd<'_>) -> io::Result<u64> {
-    // SAFETY: a structure of numbers, for which zero is what the kernel wants to find.
+    // SAFETY: the structure consists of integers, and the kernel requires it to be zeroed.
     let mut question: libc::seccomp_notif = unsafe { std::mem::zeroed() };
-    // SAFETY: the kernel fills a structure that outlives the call.
+    // SAFETY: the kernel writes to a structure that outlives the call.
     let answer =
         unsafe { libc::ioctl(listener.as_raw_fd(), libc::SECCOMP_IOCTL_NOTIF_RECV, &raw mut question) };
     checked(answer.into()).map(|_| question.id)
 }
 
-/// Lets the call of a question happen, or fail with an error.
+/// Responds to a notification: lets the call continue, or fail with an error.
 pub(super) fn answer(listener: BorrowedFd<'_>, question: u64, error: Option<c_int>) -> io::Result<()> {
     let flags = if error.is_none() { libc::SECCOMP_USER_NOTIF_FLAG_CONTINUE as u32 } else { 0 };
     let answer = libc::seccomp_notif_resp { id: question, val: 0, error: -error.unwrap_or_default(), flags };
@@ -400,81 +400,81 @@ pub(super) fn answer(listener: BorrowedFd<'_>, question: u64, error: Option<c_in
     checked(sent.into()).map(drop)
 }
 
-/// Room for the header and the number of one descriptor, where the header may stand.
+/// Buffer for a control message with one descriptor, aligned for `cmsghdr`.
 type Rights = [u64; 4];
 
-/// Sends a descriptor to another process.
+/// Sends a descriptor over a Unix socket (`SCM_RIGHTS`).
 pub(super) fn send_file(way: BorrowedFd<'_>, file: BorrowedFd<'_>) -> io::Result<()> {
     let mut byte = [0_u8];
     let mut part = libc::iovec { iov_base: byte.as_mut_ptr().cast(), iov_len: 1 };
     let mut rights: Rights = [0; 4];
     let message = message(&mut part, &mut rights);
-    // SAFETY: the message has room for a header, so that there is a first one.
+    // SAFETY: the control buffer has room for a header, so the result is not null.
     let header = unsafe { libc::CMSG_FIRSTHDR(&raw const message) };
-    // SAFETY: plain arithmetic on the length of a number.
+    // SAFETY: only computes a length.
     let length = unsafe { libc::CMSG_LEN(size_of::<c_int>() as u32) } as usize;
     let head = libc::cmsghdr { cmsg_len: length, cmsg_level: libc::SOL_SOCKET, cmsg_type: libc::SCM_RIGHTS };
-    // SAFETY: the header lies in `rights`, which is aligned for it and long enough.
+    // SAFETY: the header is in `rights`, which is aligned and long enough.
     unsafe { header.write(head) };
     // SAFETY: as above; the data follows the header.
     let data = unsafe { libc::CMSG_DATA(header) };
-    // SAFETY: there is room for a number behind the header, at whatever alignment.
+    // SAFETY: the buffer has room for an integer after the header; the write is unaligned.
     unsafe { data.cast::<c_int>().write_unaligned(file.as_raw_fd()) };
-    // SAFETY: all that the message points to outlives the call.
+    // SAFETY: everything the message points to outlives the call.
     let sent = unsafe { libc::sendmsg(way.as_raw_fd(), &raw const message, libc::MSG_NOSIGNAL) };
     checked(sent as c_long).map(drop)
 }
 
-/// Receives a descriptor; nothing where the other side went away without sending one.
+/// Receives a descriptor; `None` if the peer closed the socket without sending one.
 pub(super) fn receive_file(way: BorrowedFd<'_>) -> io::Result<Option<OwnedFd>> {
     let mut byte = [0_u8];
     let mut part = libc::iovec { iov_base: byte.as_mut_ptr().cast(), iov_len: 1 };
     let mut rights: Rights = [0; 4];
     let mut message = message(&mut part, &mut rights);
-    // SAFETY: all that the message points to outlives the call.
+    // SAFETY: everything the message points to outlives the call.
     let received = unsafe { libc::recvmsg(way.as_raw_fd(), &raw mut message, libc::MSG_CMSG_CLOEXEC) };
     checked(received as c_long)?;
-    // SAFETY: the kernel has left a message that is whole.
+    // SAFETY: the kernel has filled the message.
     let header = unsafe { libc::CMSG_FIRSTHDR(&raw const message) };
     if header.is_null() {
         return Ok(None);
     }
-    // SAFETY: a first header that is there lies within `rights`.
+    // SAFETY: a non-null first header is inside `rights`.
     let head = unsafe { header.read() };
     if (head.cmsg_level, head.cmsg_type) != (libc::SOL_SOCKET, libc::SCM_RIGHTS) {
         return Ok(None);
     }
     // SAFETY: as above; the data follows the header.
     let data = unsafe { libc::CMSG_DATA(header) };
-    // SAFETY: the kernel has written one number there.
+    // SAFETY: the kernel has written one integer there.
     let file = unsafe { data.cast::<c_int>().read_unaligned() };
-    // SAFETY: the kernel has just made this descriptor for us, and nobody else knows of it.
+    // SAFETY: the kernel has just created this descriptor, so it has no other owner.
     Ok(Some(unsafe { OwnedFd::from_raw_fd(file) }))
 }
 
 fn message(part: &mut libc::iovec, rights: &mut Rights) -> libc::msghdr {
-    // SAFETY: a structure of numbers and pointers, all of which may be zero.
+    // SAFETY: the structure consists of integers and pointers, all of which may be zero.
     let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
     message.msg_iov = part;
     message.msg_iovlen = 1;
     message.msg_control = rights.as_mut_ptr().cast();
-    // SAFETY: plain arithmetic on the length of a number.
+    // SAFETY: only computes a length.
     message.msg_controllen = unsafe { libc::CMSG_SPACE(size_of::<c_int>() as u32) } as _;
     message
 }
 
-/// Waits until one of the descriptors has something to read or is closed, or the time is over; which ones are ready.
+/// Waits until a descriptor is readable or closed, or until the timeout. Returns which ones are ready.
 pub(super) fn wait_for<const COUNT: usize>(
     files: [Option<BorrowedFd<'_>>; COUNT],
     milliseconds: c_int,
 ) -> [bool; COUNT] {
-    // A negative descriptor is passed over.
+    // `poll(2)` ignores negative descriptors.
     let mut polled = files.map(|file| libc::pollfd {
         fd: file.map_or(-1, |file| file.as_raw_fd()),
         events: libc::POLLIN,
         revents: 0,
     });
-    // SAFETY: the array outlives the call, and its length is its own.
+    // SAFETY: pointer and length are those of an array that outlives the call.
     unsafe { libc::poll(polled.as_mut_ptr(), COUNT as libc::nfds_t, milliseconds) };
     polled.map(|one| one.revents != 0)
 }

@@ -1,4 +1,5 @@
-//! What the child does to itself between fork and exec. All of it is prepared before: here are system calls alone.
+//! The steps of the child between fork and exec. Everything is prepared before the fork: only system calls are made
+//! here.
 
 use std::io;
 use std::os::fd::{AsFd as _, OwnedFd};
@@ -13,10 +14,10 @@ use super::mark::Mark;
 use super::mounts::Mounts;
 use crate::protection::Protection;
 
-/// A limit, soft and hard.
+/// A resource limit: resource, soft and hard limit.
 pub(super) type Limit = (Resource, u64, u64);
 
-/// The fence as the child puts it up. What is not there was allowed to be missing.
+/// The protections that the child sets up. `None` means that the protection is not used or was allowed to be missing.
 #[derive(Debug)]
 pub(super) struct Plan {
     pub(super) mark: Mark,
@@ -26,29 +27,29 @@ pub(super) struct Plan {
     pub(super) births: Option<Asking>,
     pub(super) entrance: Option<Entrance>,
     pub(super) filter: Option<Vec<sock_filter>>,
-    /// Descriptors that the program in front is to find open.
+    /// Descriptors that stay open across exec, for Bubblewrap.
     pub(super) keep: Vec<OwnedFd>,
-    /// Protections that were allowed to be missing, and are.
+    /// Missing protections that the policy allows to be missing.
     pub(super) without: Vec<Protection>,
 }
 
 impl Plan {
-    /// Puts the fence up around the caller. An error ends the child before it runs anything.
+    /// Confines the caller. An error ends the child before exec.
     pub(super) fn enter(&self) -> io::Result<()> {
-        // A group that was begun before is as good.
+        // `setsid` fails for a process group leader, which needs no new group.
         if let Err(error) = calls::setsid()
             && !calls::leads_group()
         {
             return Err(error);
         }
-        // Before the mounts, behind which it could not be written any more.
+        // Before the mounts, which make the cgroup files read-only.
         if let Some(entrance) = &self.entrance {
             entrance.enter()?;
         }
         if let Some(mounts) = &self.mounts {
             mounts.enter()?;
         }
-        // After the user namespace, so that processes are counted in it alone.
+        // After entering the user namespace, so that `RLIMIT_NPROC` counts only its processes.
         for (resource, soft, hard) in &self.limits {
             calls::set_limit(*resource, *soft, *hard)?;
         }
@@ -78,11 +79,11 @@ impl Plan {
     }
 }
 
-/// Gives up all capabilities, and the ways to come by them again.
+/// Drops all capabilities, including the ambient and the bounding set.
 fn drop_capabilities() -> io::Result<()> {
     let clear_all = libc::PR_CAP_AMBIENT_CLEAR_ALL as c_ulong;
     calls::prctl(libc::PR_CAP_AMBIENT, clear_all, 0)?;
-    // An ordinary user may not narrow what programs can gain, and need not: there are no new privileges.
+    // Without `CAP_SETPCAP` the bounding set cannot be reduced; `no_new_privs` makes that unnecessary.
     for capability in 0..64 {
         if calls::prctl(libc::PR_CAPBSET_DROP, capability, 0).is_err() {
             break;

@@ -1,4 +1,4 @@
-//! What stays with a confined process while it runs: its private folder, its watcher, and its certain end.
+//! The owner of a confined process: holds its private folder and its watcher, and kills it on drop.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
@@ -12,20 +12,20 @@ use crate::policy::{Isolation, Policy};
 use crate::stop::Stop;
 use crate::symptoms::{self, View};
 
-/// What is held as long as a confined process lives.
+/// Resources held for the lifetime of a confined process.
 #[derive(Debug)]
 pub(super) struct Held {
     pub(super) policy: Policy,
     pub(super) isolation: Isolation,
-    /// The names of all that it may read.
+    /// All readable paths, for messages.
     pub(super) readable: Vec<PathBuf>,
     pub(super) group: Option<Group>,
-    // Removed last, when nobody writes to it any more.
+    // Dropped last, after all processes that write to it have been killed.
     pub(super) temporary: PrivateFolder,
 }
 
-/// Lives as long as a confined process. When it is finished or dropped, whatever is left of the process and of all it
-/// started is ended, daemons included, and the private folder is removed.
+/// Lives as long as a confined process. When it is finished or dropped, the process and all its descendants, including
+/// daemons, are killed, and the private folder is removed.
 #[derive(Debug)]
 pub struct Confinement {
     mark: Mark,
@@ -41,20 +41,21 @@ impl Confinement {
         Ok(Self { mark, watch, held })
     }
 
-    /// The process runs.
+    /// Does nothing on Linux.
     pub fn started(&mut self, _pid: u32) {}
 
-    /// Its private folder, which it may write.
+    /// The private folder, which the process may write.
     pub fn temporary(&self) -> &Path {
         self.held.temporary.home()
     }
 
-    /// Why it was stopped or held back, once it has ended; nothing where the fence had no part in it.
+    /// Returns why the process was stopped or denied an operation, after its exit; `None` if the sandbox was not
+    /// involved.
     pub fn verdict(&self, status: ExitStatus, stderr_tail: &str) -> Option<Stop> {
         if let Some(stop) = self.watch.stop() {
             return Some(stop);
         }
-        // The kernel may have ended it before the watcher looked.
+        // The kernel may have killed it before the watcher's next check.
         if self.held.group.as_ref().is_some_and(Group::ran_out_of_memory) {
             return Some(Stop::Memory(self.held.policy.limits.memory));
         }
@@ -63,13 +64,13 @@ impl Confinement {
         symptoms::read(&self.held.policy, &view, status, stderr_tail)
     }
 
-    /// Ends whatever is left of it. To be called once the process itself has ended and before its streams are read to
-    /// the end: what it left behind may hold them open.
+    /// Kills the remaining processes. Call this after the process has exited and before reading its streams to the end:
+    /// descendants may keep them open.
     pub fn end_rest(&self) {
         self.mark.end_all();
     }
 
-    /// Ends whatever is left of it, and removes its private folder.
+    /// Kills the remaining processes and removes the private folder.
     pub fn finish(self) {}
 }
 

@@ -1,5 +1,5 @@
-//! Each new process or thread of a confinement is asked for: the kernel holds the call back until the watcher has
-//! answered. This binds the administrator too, whom the kernel never refuses a process for their number.
+//! Counts new processes and threads with seccomp user notifications: the kernel suspends each clone until the watcher
+//! responds. This also limits root, for which `RLIMIT_NPROC` does not apply.
 
 use std::io;
 use std::os::fd::{AsFd as _, OwnedFd};
@@ -10,7 +10,7 @@ use libc::sock_filter;
 
 use super::{calls, seccomp};
 
-/// The child's side: has its births asked for, and hands over where that is heard.
+/// The child's side: installs the filter and sends the listener to the watcher.
 #[derive(Debug)]
 pub(super) struct Asking {
     filter: Vec<sock_filter>,
@@ -18,16 +18,17 @@ pub(super) struct Asking {
 }
 
 impl Asking {
-    /// Both sides.
+    /// Creates both sides.
     pub(super) fn new() -> io::Result<(Self, Hearing)> {
         let (way, arriving) = UnixStream::pair()?;
         Ok((Self { filter: seccomp::births(), way }, Hearing::Arriving(arriving)))
     }
 
-    /// To be done in the child.
+    /// Runs in the child.
     pub(super) fn enter(&self) -> io::Result<()> {
         let listener = calls::seccomp_listen(&self.filter)?;
-        // Ours is closed here: who asks must not answer.
+        // The child's copy of the listener is closed on return, so that the child cannot respond to its own
+        // notifications.
         calls::send_file(self.way.as_fd(), listener.as_fd())
     }
 }
@@ -35,26 +36,26 @@ impl Asking {
 /// The watcher's side.
 #[derive(Debug)]
 pub(super) enum Hearing {
-    /// The child has not begun.
+    /// The listener has not arrived yet.
     Arriving(UnixStream),
-    /// Questions are heard here.
+    /// The listener is open.
     Open(OwnedFd),
-    /// There is nobody who asks, or the kernel cannot.
+    /// No task is left that could notify, or the kernel does not support it.
     Closed,
 }
 
-/// What came in the time that was waited.
+/// The result of a wait.
 #[derive(Debug)]
 pub(super) enum Heard {
     Nothing,
-    /// Somebody wants a new process or thread, and waits.
+    /// A suspended clone, by notification id.
     Question(u64),
-    /// The watch is to end.
+    /// The watch has been ended.
     End,
 }
 
 impl Hearing {
-    /// Waits for a question, for the end (`bell` is rung then), or until `time` is over.
+    /// Waits for a notification, for the end of the watch (the peer of `bell` is closed), or for `time`.
     pub(super) fn wait(&mut self, bell: &UnixStream, time: Duration) -> Heard {
         let milliseconds = i32::try_from(time.as_millis()).unwrap_or(i32::MAX);
         let ours = match &*self {
@@ -77,10 +78,10 @@ impl Hearing {
             }
             Self::Open(listener) => match calls::hear(listener.as_fd()) {
                 Ok(question) => Heard::Question(question),
-                // Its asker was ended meanwhile.
+                // The task has been killed meanwhile.
                 Err(error) if error.raw_os_error() == Some(libc::ENOENT) => Heard::Nothing,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => Heard::Nothing,
-                // All that could ask have gone.
+                // All tasks under the filter have exited.
                 Err(_) => {
                     *self = Self::Closed;
                     Heard::Nothing
@@ -90,22 +91,22 @@ impl Hearing {
         }
     }
 
-    /// Says yes to a question.
+    /// Lets a clone continue.
     pub(super) fn allow(&self, question: u64) {
         if let Self::Open(listener) = self {
-            // Whoever asked may have been ended meanwhile.
+            // Fails if the task has been killed meanwhile.
             let _ = calls::answer(listener.as_fd(), question, None);
         }
     }
 
-    /// Says no to a question, as the kernel does where there are too many.
+    /// Fails a clone with `EAGAIN`, as the kernel does at its own limit.
     pub(super) fn refuse(&self, question: u64) {
         if let Self::Open(listener) = self {
             let _ = calls::answer(listener.as_fd(), question, Some(libc::EAGAIN));
         }
     }
 
-    /// Whether nothing new can come without being asked for.
+    /// Whether every new process or thread causes a notification.
     pub(super) fn is_open(&self) -> bool {
         matches!(self, Self::Open(_))
     }

@@ -1,8 +1,7 @@
-//! All that a confined process may open, as opened descriptors. This is the only place where a path becomes a grant.
+//! Everything that a confined process may open, as open descriptors. Only this module turns a path into a grant.
 //!
-//! What may ever be granted: the system's files (`system_files`), the file and the installation of a program
-//! (`installation`), the code itself (`Policy::own`), what the owner wrote (`Policy::read`, `Policy::write`) and the
-//! private folder.
+//! Possible grants: system files (`system_files`), the file and installation of a program (`installation`), the code
+//! itself (`Policy::own`), the configured paths (`Policy::read`, `Policy::write`) and the private folder.
 
 use std::path::{Component, Path, PathBuf};
 
@@ -16,21 +15,21 @@ use crate::policy::Policy;
 #[derive(Debug)]
 pub(super) struct Grant {
     pub(super) opened: Opened,
-    /// The path by which the process names it; it may go through links.
+    /// The path by which the process refers to it; it may contain symbolic links.
     pub(super) named: PathBuf,
 }
 
-/// All that a process may open, but for what the system has for every program.
+/// All grants except system files.
 #[derive(Debug)]
 pub(super) struct Grants {
     pub(super) read: Vec<Grant>,
     pub(super) write: Vec<Grant>,
-    /// Links by which what is granted is found, for a file system of the process's own.
+    /// Symbolic links that lead to grants, to be recreated in Bubblewrap's file system.
     pub(super) links: Vec<(PathBuf, PathBuf)>,
 }
 
 impl Grants {
-    /// Opens what `policy` grants, with `private` for the private folder.
+    /// Opens the grants of `policy`; `private` is the private folder.
     pub(super) fn open(policy: &Policy, private: &Path) -> Result<Self, SandboxError> {
         let widths = Private::new(&policy.protected);
         let mut read = Vec::new();
@@ -52,7 +51,7 @@ impl Grants {
             write.push(of_owner(path, &widths)?);
         }
         write.push(by_name(private, Opened::follow)?);
-        // A folder before what is in it, so that the one does not hide the other.
+        // Folders precede their content, so that a later mount does not hide an earlier one.
         for some in [&mut read, &mut write] {
             some.sort_by(|one, other| {
                 one.opened.path().cmp(other.opened.path()).then(one.named.cmp(&other.named))
@@ -66,7 +65,7 @@ impl Grants {
         Ok(Self { read, write, links })
     }
 
-    /// The names of all that may be read, for people.
+    /// All readable paths, for messages.
     pub(super) fn names(&self) -> Vec<PathBuf> {
         let both = |grant: &Grant| [grant.opened.path().to_path_buf(), grant.named.clone()];
         self.read.iter().chain(&self.write).flat_map(both).chain(system_files::readable()).collect()
@@ -79,13 +78,13 @@ fn by_name(path: &Path, open: impl Fn(&Path) -> std::io::Result<Opened>) -> Resu
     Ok(Grant { opened: open(&named).map_err(grant)?, named })
 }
 
-/// What is granted to code of its own: exactly that path.
+/// Opens a path of the confined code itself, which must be canonical.
 fn own(path: &Path, widths: &Private) -> Result<Grant, SandboxError> {
     let grant = by_name(path, Opened::exact)?;
     too_wide(&grant, widths).map_or(Ok(grant), Err)
 }
 
-/// What the owner wrote. A link that leads to a folder which holds everything is not what was meant.
+/// Opens a configured path. Rejects a link to a folder that is too wide, such as `/` or the home folder.
 fn of_owner(path: &Path, widths: &Private) -> Result<Grant, SandboxError> {
     let grant = by_name(path, Opened::follow)?;
     if grant.opened.path() == without_dots(&grant.named) {
@@ -101,7 +100,7 @@ fn too_wide(grant: &Grant, widths: &Private) -> Option<SandboxError> {
     })
 }
 
-/// A path with `.` and `..` taken as text.
+/// Resolves `.` and `..` lexically.
 fn without_dots(path: &Path) -> PathBuf {
     let mut plain = PathBuf::new();
     for part in path.components() {

@@ -1,4 +1,4 @@
-//! Property: whatever a script names as its interpreter, in whatever folders, only what is on the list is granted.
+//! Property test: for any interpreter named by a script, in any folder layout, only listed paths are granted.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
@@ -9,12 +9,12 @@ use proptest::prelude::*;
 use super::*;
 use crate::program::Program;
 
-/// Folders below the root of a generated layout; any of them may hold a secret.
+/// Folders below the root of a generated layout; any of them may contain a secret.
 const FOLDERS: [&str; 10] =
     ["", "a", "a/bin", "a/lib", "a/lib/python3.12", "a/share", "home", "home/bin", "home/lib", "data"];
 /// Names of entries in those folders.
 const NAMES: [&str; 8] = ["python3", "node", "sh", "bin", "lib", "lib64", "pyvenv.cfg", "x"];
-/// Where links lead.
+/// Targets of generated links.
 const TARGETS: [&str; 12] = [
     "/",
     "..",
@@ -49,7 +49,7 @@ fn entry() -> impl Strategy<Value = Entry> {
     ]
 }
 
-/// What a path is made of: names that exist, dots, and roots of their own.
+/// Components of a generated path: existing names, dots, and absolute paths.
 fn path() -> impl Strategy<Value = Vec<&'static str>> {
     let part = prop_oneof![
         8 => prop::sample::select(vec!["a", "home", "bin", "lib", "python3", "node", "sh", "x", "python3.12"]),
@@ -83,7 +83,7 @@ fn build(root: &Path, entries: &[(usize, usize, Entry)]) {
     }
 }
 
-/// Whether a path may be granted for an interpreter, told by other means than the code under test.
+/// Whether a path may be granted for an interpreter, computed independently of the code under test.
 fn is_listed(granted: &Path, file: &Path, named: &Path) -> bool {
     if granted == file {
         return file.is_file();
@@ -154,7 +154,7 @@ proptest! {
         let named = parts.iter().fold(root.clone(), |path, part| path.join(part));
         let policy = Policy { read: vec![named.clone()], own: vec![root.join("a")], ..Policy::default() };
         let Ok(grants) = Grants::open(&policy, &root.join("data")) else { return Ok(()) };
-        // Without a slash at its end, as it is opened.
+        // Without a trailing slash, as it is opened.
         let named = std::path::absolute(&named).unwrap();
         for grant in &grants.read {
             let path: PathBuf = grant.opened.path().into();

@@ -1,5 +1,5 @@
-//! A control group of its own, in which the kernel counts processes and memory. There it refuses the administrator one
-//! process too many as well, whom it refuses none elsewhere, and counts memory that no process maps.
+//! A cgroup per confinement, in which the kernel limits processes and memory. Unlike rlimits, it also limits root, and
+//! counts memory that no process maps.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write as _};
@@ -8,37 +8,37 @@ use std::sync::OnceLock;
 use std::thread;
 use std::time::Duration;
 
-/// Where the kernel shows control groups: one tree for all that is counted, or one for each.
+/// The mount point of cgroups: one hierarchy for all controllers (v2), or one per controller (v1).
 const TREE: &str = "/sys/fs/cgroup";
-/// How its folders begin; the number of the process that made one follows.
+/// Prefix of the cgroup names, followed by the PID of the creator.
 const NAME: &str = "toolhub-";
-/// How often, and after which pauses, a group is removed whose last process is just going.
+/// Number of attempts to remove a cgroup whose last process is exiting, and the pause between them.
 const TRIES: u32 = 20;
 const PAUSE: Duration = Duration::from_millis(2);
 
-/// What the kernel holds the processes of a group to, all together.
+/// The limits of a cgroup, for all its processes together.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Bounds {
     /// Processes and threads.
     pub(super) tasks: u64,
-    /// Bytes of memory: anonymous, shared, files in memory, and the kernel's own on behalf of the group.
+    /// Bytes of memory: anonymous, shared, files in memory, and kernel memory charged to the cgroup.
     pub(super) memory: u64,
 }
 
-/// A group; it is removed when this is dropped.
+/// A cgroup, removed on drop.
 #[derive(Debug)]
 pub(super) struct Group {
-    /// One folder, or one for each controller.
+    /// One folder (v2), or one per controller (v1).
     folders: Vec<PathBuf>,
     memory: MemoryEvents,
 }
 
-/// The file in which the kernel counts processes that it ended for want of memory; none without the memory controller.
+/// The file with the kernel's count of OOM kills; `None` without memory controller.
 #[derive(Clone, Debug, Default)]
 pub(super) struct MemoryEvents(Option<PathBuf>);
 
 impl MemoryEvents {
-    /// Whether it ended any.
+    /// Whether the kernel has killed a process for exceeding the memory limit.
     pub(super) fn has_killed(&self) -> bool {
         let text = self.0.as_ref().and_then(|file| fs::read_to_string(file).ok());
         let count = |line: &str| line.strip_prefix("oom_kill ")?.trim().parse::<u64>().ok();
@@ -46,20 +46,20 @@ impl MemoryEvents {
     }
 }
 
-/// The way into a group, for the child.
+/// The `cgroup.procs` files, for the child.
 #[derive(Debug)]
 pub(super) struct Entrance(Vec<File>);
 
 impl Entrance {
-    /// To be done in the child: from here on it and all it starts are counted.
+    /// Runs in the child: moves it into the cgroup, together with its later children.
     pub(super) fn enter(&self) -> io::Result<()> {
         self.0.iter().try_for_each(|mut file| file.write_all(b"0"))
     }
 }
 
 impl Group {
-    /// A group that is held to `bounds`, where this user may make one. Where the kernel has no memory controller, memory is
-    /// only watched.
+    /// Creates a cgroup with `bounds`, if this user may do so. Without memory controller, only the watcher checks
+    /// memory.
     pub(super) fn new(bounds: Bounds) -> Option<(Self, Entrance)> {
         let (folder, pids) =
             parents("pids").iter().find_map(|parent| make(parent, &[("pids.max", bounds.tasks)]))?;
@@ -72,7 +72,8 @@ impl Group {
         } else {
             let limit = [("memory.limit_in_bytes", bounds.memory)];
             if let Some((folder, entrance)) = separate("memory").and_then(|parent| make(&parent, &limit)) {
-                // With swap; absent where the kernel does not count that. It cannot be below the limit without swap.
+                // Limit including swap; the file is absent if the kernel does not account swap. It must not be below
+                // the limit without swap.
                 let _ = fs::write(folder.join("memory.memsw.limit_in_bytes"), bounds.memory.to_string());
                 group.memory = MemoryEvents(Some(folder.join("memory.oom_control")));
                 group.folders.push(folder);
@@ -82,18 +83,18 @@ impl Group {
         Some((group, Entrance(entrances)))
     }
 
-    /// Where the kernel tells that it ended a process for want of memory.
+    /// The kernel's count of OOM kills.
     pub(super) fn memory_events(&self) -> MemoryEvents {
         self.memory.clone()
     }
 
-    /// Whether the kernel ended a process of the group for want of memory.
+    /// Whether the kernel has killed a process for exceeding the memory limit.
     pub(super) fn ran_out_of_memory(&self) -> bool {
         self.memory.has_killed()
     }
 }
 
-/// Makes a group in `parent` with these settings; its folder, and the file that takes processes in.
+/// Creates a cgroup in `parent` with these settings. Returns its folder and its open `cgroup.procs`.
 fn make(parent: &Path, settings: &[(&str, u64)]) -> Option<(PathBuf, File)> {
     clear(parent);
     let folder = parent.join(format!("{NAME}{}-{:x}", std::process::id(), fastrand::u64(..)));
@@ -110,14 +111,14 @@ fn make(parent: &Path, settings: &[(&str, u64)]) -> Option<(PathBuf, File)> {
     }
 }
 
-/// Bounds the memory of a group of version 2; whether its parent hands the controller on to it.
+/// Sets the memory limit of a v2 cgroup. Returns `false` if the parent does not delegate the controller.
 fn bound_memory(folder: &Path, bytes: u64) -> bool {
     if fs::write(folder.join("memory.max"), bytes.to_string()).is_err() {
         return false;
     }
-    // Absent where the kernel has no swap. What cannot be swapped out cannot pass the bound that way.
+    // Absent if the kernel has no swap. Without swap, memory cannot be moved out of the limit.
     let _ = fs::write(folder.join("memory.swap.max"), "0");
-    // None of its processes goes on without the others.
+    // An OOM kill ends all processes of the cgroup.
     let _ = fs::write(folder.join("memory.oom.group"), "1");
     true
 }
@@ -135,13 +136,13 @@ impl Drop for Group {
     }
 }
 
-/// Whether this user may make groups; found out once.
+/// Whether this user may create cgroups; cached.
 pub(super) fn can_be_made() -> bool {
     static CAN: OnceLock<bool> = OnceLock::new();
     *CAN.get_or_init(|| Group::new(Bounds { tasks: 1, memory: 1 << 20 }).is_some())
 }
 
-/// The groups in which one with this controller may be made, the nearest first.
+/// The cgroups in which one with this controller may be created, nearest first.
 fn parents(controller: &str) -> Vec<PathBuf> {
     let mut found = Vec::from_iter(separate(controller));
     for place in own_groups().into_iter().filter_map(|(counts, place)| counts.is_empty().then_some(place)) {
@@ -155,21 +156,21 @@ fn parents(controller: &str) -> Vec<PathBuf> {
     found
 }
 
-/// The group of this process in the controller's own tree, as version 1 has it.
+/// The cgroup of this process in the hierarchy of a v1 controller.
 fn separate(controller: &str) -> Option<PathBuf> {
     let mut all = own_groups().into_iter();
     let (counts, place) = all.find(|(counts, _)| counts.split(',').any(|one| one == controller))?;
     Some(Path::new(TREE).join(counts).join(place))
 }
 
-/// The groups of this process: the controllers of each tree, none for that of version 2, and the path in it.
+/// The cgroups of this process: the controllers of each hierarchy (empty for v2) and the path in it.
 fn own_groups() -> Vec<(String, String)> {
     let own = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
     let parts = own.lines().filter_map(|line| line.split_once(':')?.1.split_once(':'));
     parts.map(|(counts, place)| (counts.to_owned(), place.trim_start_matches('/').to_owned())).collect()
 }
 
-/// Removes groups that processes left which are no more.
+/// Removes cgroups whose creator has exited.
 fn clear(parent: &Path) {
     let Ok(entries) = fs::read_dir(parent) else { return };
     for entry in entries.flatten() {
@@ -185,7 +186,7 @@ fn clear(parent: &Path) {
 mod tests {
     use super::*;
 
-    /// As root, and wherever a user manages groups; elsewhere there is nothing to check.
+    /// Requires root or a delegated cgroup; passes without checks elsewhere.
     #[test]
     fn bounds_memory_where_the_controller_is() {
         let Some((group, _entrance)) = Group::new(Bounds { tasks: 7, memory: 96 << 20 }) else { return };

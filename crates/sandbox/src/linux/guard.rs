@@ -1,8 +1,8 @@
-//! The guard: a process beside the program that confines others. Should the program be killed, with no time to end
-//! anything, the guard outlives it and ends all that it had confined.
+//! The guard: a helper process of the program that confines others. If the program is killed, the guard outlives it and
+//! kills everything that it had confined.
 //!
-//! The kernel's own signal at a parent's death is no use here: it comes at the death of the thread that started a child,
-//! and what that child has started never gets it.
+//! `PR_SET_PDEATHSIG` cannot replace it: that signal is sent when the parent thread exits, not the process, and
+//! descendants of the child do not get it.
 
 use std::io;
 use std::os::unix::process::CommandExt as _;
@@ -13,19 +13,19 @@ use std::sync::{Mutex, PoisonError};
 use super::calls;
 use super::mark::Family;
 
-/// What the guard is called in lists of processes. Whoever kills the program by its name does not hit the guard.
+/// Process name of the guard, different from that of the program, so that `pkill` of the program does not kill the
+/// guard.
 const NAME: &str = "sandbox-guard";
-/// This very program, also where its file has been replaced meanwhile.
+/// The running executable, even if its file has been replaced.
 const PROGRAM: &str = "/proc/self/exe";
 
-/// Whether this program can be its own guard.
+/// Whether this program can act as its own guard.
 static CAN_STAND: AtomicBool = AtomicBool::new(false);
-/// The guard that stands. Its standard input ends when this program does, however it does.
+/// The running guard. Its stdin reaches EOF when this program exits, for whatever reason.
 static GUARD: Mutex<Option<Child>> = Mutex::new(None);
 
-/// To be called first in `main`: whether this process was started as the guard of another, and has done its work. From
-/// then on a guard stands beside a program that confines others; without this, what was confined outlives a program
-/// that is killed.
+/// Call this first in `main`. Returns `true` if this process was started as a guard and has finished its work. Programs
+/// that do not call it get no guard: if they are killed, confined processes survive.
 pub fn run_reaper_if_requested() -> bool {
     let mut words = std::env::args();
     if words.next().as_deref() != Some(NAME) {
@@ -34,14 +34,14 @@ pub fn run_reaper_if_requested() -> bool {
     }
     if let Some(family) = words.next().and_then(|word| Family::read(&word)) {
         let _ = calls::name_process(c"sandbox-guard");
-        // Nobody writes: it ends with the program.
+        // Nothing is ever written; EOF means that the program has exited.
         let _ = io::copy(&mut io::stdin().lock(), &mut io::sink());
         family.end_all();
     }
     true
 }
 
-/// Sees to it that a guard stands, where there can be one.
+/// Starts a guard if possible and none is running.
 pub(super) fn stand() -> io::Result<()> {
     if !CAN_STAND.load(Ordering::Relaxed) {
         return Ok(());
@@ -54,11 +54,11 @@ pub(super) fn stand() -> io::Result<()> {
     Ok(())
 }
 
-/// To be called last in `main`: lets the guard go, and waits for its end, so that nothing is left for others to collect.
+/// Call this last in `main`: ends the guard and waits for it, so that no zombie is left.
 pub fn dismiss_guard() {
     let guard = GUARD.lock().unwrap_or_else(PoisonError::into_inner).take();
     if let Some(mut guard) = guard {
-        // Its input ends with that.
+        // `wait` closes its stdin.
         let _ = guard.wait();
     }
 }
@@ -67,7 +67,7 @@ fn start() -> io::Result<Child> {
     let mut command = Command::new(PROGRAM);
     command.arg0(NAME).arg(Family::own()?.to_string()).env_clear().current_dir("/");
     command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
-    // What is sent to the program's group or terminal is not for the guard.
+    // Signals to the program's process group or terminal must not reach the guard.
     calls::in_child(&mut command, calls::setsid);
     command.spawn()
 }

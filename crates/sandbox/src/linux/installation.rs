@@ -1,4 +1,5 @@
-//! What a program may read of its own: its file, and the program and library folders of a recognised installation.
+//! The files that a program may read of its own: its executable, and the program and library folders of a recognised
+//! installation.
 
 use std::path::{Path, PathBuf};
 
@@ -6,25 +7,25 @@ use super::opened::Opened;
 use super::{calls, system_files};
 use crate::program::{NamedBy, Program, Refusal};
 
-/// Links between a name and its file; a longer chain is a circle.
+/// Maximum length of a chain of symbolic links; a longer one is treated as a cycle.
 const MAX_LINKS: usize = 16;
-/// Folders that are never an installation, and never granted because a link leads to them.
+/// Folders that are never an installation, and never granted through a link.
 const SHARED_FOLDERS: &[&str] = &[
     "/", "/boot", "/dev", "/etc", "/home", "/media", "/mnt", "/opt", "/proc", "/root", "/run", "/srv",
     "/sys", "/tmp", "/var", "/var/lib", "/var/tmp", "/Users",
 ];
-/// The first bytes of a native program.
+/// The magic number of a native executable.
 const ELF: &[u8] = b"\x7fELF";
 
-/// How an installation is recognised, and which of its entries are granted. Nothing else of it is.
+/// A recognised installation, and the only entries of it that are granted.
 struct Layout {
-    /// Entries that prove it; a last component that ends in `*` stands for any name with that start.
+    /// Entries that must exist; a trailing `*` in the last component matches any suffix.
     proofs: &'static [&'static str],
     entries: &'static [&'static str],
 }
 
 const LAYOUTS: &[Layout] = &[
-    // Python, a virtual environment and Conda.
+    // Python, virtual environments and Conda.
     Layout { proofs: &["lib/python3*/os.py"], entries: COMMON },
     Layout { proofs: &["lib64/python3*/os.py"], entries: COMMON },
     Layout { proofs: &["pyvenv.cfg", "lib/python3*/site-packages"], entries: COMMON },
@@ -47,7 +48,7 @@ const LAYOUTS: &[Layout] = &[
     // Homebrew: `lib` and `bin` are links into `Cellar`.
     Layout { proofs: &["Cellar", "bin/brew"], entries: &["bin", "lib", "opt", "Cellar", "share", "libexec"] },
 ];
-/// An installation that only the owner may name, since any project may look like it.
+/// An installation that only the user may name, since any project may have this layout.
 const OF_OWNER: &[Layout] = &[Layout { proofs: &["lib"], entries: COMMON }];
 const COMMON: &[&str] = &[
     "bin",
@@ -62,12 +63,12 @@ const COMMON: &[&str] = &[
     "ssl/cacert.pem",
 ];
 
-/// What a program may read, and the links by which it is found.
+/// The readable paths of a program, and the links that lead to it.
 #[derive(Debug, Default)]
 pub(super) struct Needs {
-    /// Opened, each with the path by which the program names it.
+    /// Open paths, each with the name that the program uses.
     pub(super) read: Vec<(Opened, PathBuf)>,
-    /// A link and what it says. It grants nothing: where the link leads must be granted by itself.
+    /// A link and its target. It grants nothing: the target needs a grant of its own.
     pub(super) links: Vec<(PathBuf, PathBuf)>,
 }
 
@@ -76,7 +77,7 @@ pub(super) struct Needs {
 pub(super) struct Private {
     /// The home folder, the folder for temporary files and the data folders.
     outside: Vec<Opened>,
-    /// Folders that hold no interpreter.
+    /// Folders in which no interpreter is accepted.
     protected: Vec<Opened>,
 }
 
@@ -88,7 +89,7 @@ impl Private {
         Self { outside, protected: protected.iter().filter_map(open).collect() }
     }
 
-    /// Whether a folder is shared by many things, or contains one of the folders.
+    /// Whether a folder is a shared system folder, or contains one of the private folders.
     pub(super) fn is_too_wide(&self, folder: &Opened) -> bool {
         let path = folder.path();
         SHARED_FOLDERS.iter().any(|shared| path == Path::new(shared))
@@ -100,7 +101,7 @@ impl Private {
     }
 }
 
-/// Whether `folder` is `inner` or one of the folders around it, by identity: a bind mount has another name.
+/// Whether `folder` is `inner` or an ancestor of it, by device and inode: a bind mount has another path.
 fn is_below(inner: &Opened, folder: &Opened) -> bool {
     let mut at = match inner.identity() == folder.identity() {
         true => return true,
@@ -115,12 +116,12 @@ fn is_below(inner: &Opened, folder: &Opened) -> bool {
     false
 }
 
-/// What a program may read, or why it is refused.
+/// Returns the readable paths of a program, or why it is refused.
 pub(super) fn needs(program: &Program, private: &Private) -> Result<Needs, Refusal> {
     Program::check_name(&program.path)?;
     let missing = |error: std::io::Error| Refusal::Missing(error.to_string());
     let file = Opened::follow(&program.path).map_err(missing)?;
-    // Links may lead where the name did not say.
+    // Checks the target of symbolic links, too.
     Program::check_name(file.path())?;
     if !file.is_file() {
         return Err(Refusal::NotFile);
@@ -162,7 +163,7 @@ pub(super) fn needs(program: &Program, private: &Private) -> Result<Needs, Refus
     Ok(needs)
 }
 
-/// The names by which a program is found: the one that was given, then each that a link leads to.
+/// The names of a program: the given one, then each link target.
 fn hops(path: &Path, needs: &mut Needs) -> std::io::Result<Vec<PathBuf>> {
     let mut hops = vec![path.to_path_buf()];
     let mut at = path.to_path_buf();
@@ -172,7 +173,7 @@ fn hops(path: &Path, needs: &mut Needs) -> std::io::Result<Vec<PathBuf>> {
         if !is_system_name(&at) {
             needs.links.push((at.clone(), target.clone()));
         }
-        // `..` after a link means the folder above where the link leads.
+        // `..` after a link refers to the parent of the link's target.
         let next = folder.join(target);
         let (Some(parent), Some(name)) = (next.parent(), next.file_name()) else { break };
         at = parent.canonicalize()?.join(name);
@@ -181,14 +182,14 @@ fn hops(path: &Path, needs: &mut Needs) -> std::io::Result<Vec<PathBuf>> {
     Ok(hops)
 }
 
-/// Finds the installations of one program.
+/// Finds the installations of a program.
 struct Search<'a> {
     named_by: NamedBy,
     private: &'a Private,
 }
 
 impl Search<'_> {
-    /// The installation around `ROOT/bin/NAME`, if it is one; whether it is.
+    /// Grants the installation around `ROOT/bin/NAME`. Returns `false` if it is none.
     fn around(&self, program: &Path, needs: &mut Needs) -> Result<bool, Refusal> {
         let Some((bin, name)) = program.parent().zip(program.file_name().and_then(|name| name.to_str()))
         else {
@@ -211,9 +212,9 @@ impl Search<'_> {
         Ok(self.installation(&root, &named, needs))
     }
 
-    /// Grants the entries of an installation, if `root` is one; whether it is.
+    /// Grants the entries of an installation. Returns `false` if `root` is none.
     fn installation(&self, root: &Opened, named: &Path, needs: &mut Needs) -> bool {
-        // Programs of the user beside everything else that the user keeps.
+        // `~/.local` contains the user's programs, but also other data.
         if !root.is_folder() || root.path().ends_with(".local") || self.private.is_too_wide(root) {
             return false;
         }
@@ -223,7 +224,7 @@ impl Search<'_> {
         for name in layout.entries {
             let Some(entry) = within(root, name) else { continue };
             if entry.is_link() {
-                // `lib64` is `lib` by a link in many places. One that leads elsewhere grants nothing.
+                // `lib64` is often a link to `lib`. A link to any other place grants nothing.
                 let target = std::fs::read_link(root.path().join(name)).unwrap_or_default();
                 if layout.entries.iter().any(|other| target == Path::new(other)) {
                     needs.links.push((root.path().join(name), target));
@@ -236,7 +237,7 @@ impl Search<'_> {
     }
 }
 
-/// The entry of a folder by this path; a link on the way is an end.
+/// Opens an entry below a folder; a link on the way ends the search.
 fn within(root: &Opened, path: &str) -> Option<Opened> {
     let (first, rest) = path.split_once('/').unwrap_or((path, ""));
     let entry = root.child(first).ok()?;
@@ -247,7 +248,7 @@ fn within(root: &Opened, path: &str) -> Option<Opened> {
     }
 }
 
-/// Whether a folder has an entry by this path, without a link on the way.
+/// Whether a folder has an entry at this path, without links on the way.
 fn has(root: &Opened, proof: &str) -> bool {
     let (first, rest) = proof.split_once('/').map_or((proof, None), |(first, rest)| (first, Some(rest)));
     let names = match first.strip_suffix('*') {
@@ -259,12 +260,12 @@ fn has(root: &Opened, proof: &str) -> bool {
     entries.any(|entry| rest.is_none_or(|rest| has(&entry, rest)))
 }
 
-/// Whether a canonical path belongs to the system, whose programs may be read anyway.
+/// Whether a canonical path is in a system folder, which is readable anyway.
 pub(super) fn is_system(path: &Path) -> bool {
     system_files::PROGRAMS.iter().any(|folder| path.starts_with(folder))
 }
 
-/// The same of a name that may go through links of the system.
+/// As `is_system`, for a path that may contain links of the system.
 fn is_system_name(path: &Path) -> bool {
     is_system(path)
         && path.parent().and_then(|folder| folder.canonicalize().ok()).is_some_and(|real| is_system(&real))

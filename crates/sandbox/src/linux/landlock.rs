@@ -1,4 +1,4 @@
-//! The Landlock ruleset of a policy: which files can be opened, whether ports can be reached, who can be signalled.
+//! The Landlock ruleset of a policy: files, TCP ports and signals.
 
 use std::io;
 use std::os::fd::{AsFd as _, OwnedFd};
@@ -38,24 +38,24 @@ const CHANGE: u64 = WRITE_FILE
     | MAKE_SYM
     | REFER
     | TRUNCATE;
-/// What can be said of a file that is no folder.
+/// Access rights that apply to files other than folders.
 const OF_FILES: u64 = EXECUTE | WRITE_FILE | READ_FILE | TRUNCATE | IOCTL_DEV;
 
 const TCP: u64 = 0b11;
 const ABSTRACT_SOCKETS: u64 = 1;
 const SIGNALS: u64 = 1 << 1;
 
-/// The generation since which a file cannot be emptied by a process that may only read it.
+/// The ABI version since which truncation is a separate right, so that read-only files cannot be truncated.
 pub(super) const KNOWS_TRUNCATION: u32 = 3;
-/// The generation since which a process cannot signal others.
+/// The ABI version since which signals to other processes can be denied.
 pub(super) const KNOWS_SIGNALS: u32 = 6;
 
-/// The newest generation that the kernel knows; 0 for none.
+/// The ABI version of the kernel; 0 without Landlock.
 pub(super) fn generation() -> u32 {
     calls::landlock_generation().ok().and_then(|version| u32::try_from(version).ok()).unwrap_or(0)
 }
 
-/// A ruleset, and how much of it the kernel knows.
+/// A ruleset, and the rights that it handles.
 #[derive(Debug)]
 pub(super) struct Ruleset {
     pub(super) file: OwnedFd,
@@ -63,10 +63,10 @@ pub(super) struct Ruleset {
 }
 
 impl Ruleset {
-    /// The rules for what is granted, with the system's own files and devices.
+    /// Creates the rules for the grants, system files and devices.
     pub(super) fn new(network: Network, grants: &Grants) -> Result<Self, SandboxError> {
         let mut ruleset = Self::empty(network)?;
-        // What this system does not have needs no rule.
+        // Paths that do not exist on this system need no rule.
         for path in super::system_files::readable() {
             if let Ok(opened) = Opened::follow(&path) {
                 let _ = ruleset.allow(&opened, READ);
@@ -89,7 +89,7 @@ impl Ruleset {
 
     fn empty(network: Network) -> Result<Self, SandboxError> {
         let generation = generation();
-        // What the kernel does not know yet it does not hold, and would not take.
+        // The kernel rejects rights that its ABI version does not define.
         let newer = [(2, REFER), (3, TRUNCATE), (5, IOCTL_DEV)];
         let unknown = newer.iter().filter(|(since, _)| generation < *since);
         let unknown = unknown.fold(0, |sum, (_, right)| sum | right);
@@ -114,9 +114,9 @@ impl Ruleset {
         calls::landlock_allow(self.file.as_fd(), opened.fd(), access)
     }
 
-    /// Puts the caller under the rules; what `/proc` says of the caller itself is added, as it is known only now.
+    /// Enforces the rules on the caller. Adds `/proc/self` first, since its PID is known only now.
     pub(super) fn enter(&self) -> io::Result<()> {
-        // Where `/proc` is not mounted there is nothing to be read.
+        // Fails if `/proc` is not mounted; then no rule is needed.
         if let Ok(own) = calls::open_path(c"/proc/self") {
             calls::landlock_allow(self.file.as_fd(), own.as_fd(), (READ_FILE | READ_DIR) & self.handled)?;
         }

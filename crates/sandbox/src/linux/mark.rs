@@ -1,6 +1,6 @@
-//! The mark by which every process of a confinement is known: a limit that the kernel hands down to all children and
-//! does not use for anything (the number of file locks). It cannot be raised, and the filter forbids lowering it, so that
-//! neither a new session, nor another environment, nor a double fork gets rid of it.
+//! The mark that identifies all processes of a confinement: the value of `RLIMIT_LOCKS`, which children inherit and the
+//! kernel does not use. It cannot be raised, and the seccomp filter forbids lowering it, so that a process keeps it
+//! after `setsid`, a changed environment or a double fork.
 
 use std::fmt;
 use std::io;
@@ -11,32 +11,32 @@ use std::time::{Duration, Instant};
 
 use super::calls::{self, Resource};
 
-/// The limit that is the mark.
+/// The resource limit used as the mark.
 pub(super) const RESOURCE: Resource = libc::RLIMIT_LOCKS as Resource;
-/// How long is spent at most on ending what is left.
+/// Maximum time spent on killing the remaining processes.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// How many marks a program has; then it begins anew.
+/// Number of marks of a program, after which they are reused.
 const MARKS: u64 = 1 << 24;
 
-/// The marks of all confinements of one program, which follow one another.
+/// The range of marks of all confinements of one program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Family(u64);
 
 impl Family {
-    /// This program's: marks that nobody else has.
+    /// The random range of this program.
     pub(super) fn own() -> io::Result<Self> {
         static FIRST: OnceLock<u64> = OnceLock::new();
         let (_, hard) = calls::limit_of(0, RESOURCE)?;
         let most = hard.min(1 << 62);
-        // Somebody has bounded what nobody uses, so that there is no room for marks.
+        // The inherited hard limit is too low for marks.
         if most < 1 << 32 {
             return Err(io::ErrorKind::Unsupported.into());
         }
         Ok(Self(*FIRST.get_or_init(|| fastrand::u64(most / 2..most - MARKS))))
     }
 
-    /// As `Display` writes it.
+    /// Parses the `Display` form.
     pub(super) fn read(text: &str) -> Option<Self> {
         text.parse().ok().map(Self)
     }
@@ -45,7 +45,7 @@ impl Family {
         limit_of(pid).and_then(|limit| limit.checked_sub(self.0)).is_some_and(|nth| nth < MARKS)
     }
 
-    /// Ends all that bear one of the marks, and all that they start meanwhile; whether none is left.
+    /// Kills all processes with a mark of this range, including those started meanwhile. Returns whether none is left.
     pub(super) fn end_all(self) -> bool {
         end_all(|pid| self.is_on(pid))
     }
@@ -62,13 +62,13 @@ impl fmt::Display for Family {
 pub(super) struct Mark(u64);
 
 impl Mark {
-    /// A mark that nobody else has.
+    /// Returns an unused mark.
     pub(super) fn new() -> io::Result<Self> {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         Ok(Self(Family::own()?.0 + NEXT.fetch_add(1, Ordering::Relaxed) % MARKS))
     }
 
-    /// Puts the mark on the caller.
+    /// Sets the mark on the caller.
     pub(super) fn bear(self) -> io::Result<()> {
         calls::set_limit(RESOURCE, self.0, self.0)
     }
@@ -77,12 +77,12 @@ impl Mark {
         limit_of(pid) == Some(self.0)
     }
 
-    /// All processes that bear the mark; also those that have ended and are not yet waited for.
+    /// The PIDs of all processes with this mark, including zombies.
     pub(super) fn bearers(self) -> Vec<i32> {
         pids().filter(|pid| self.is_on(*pid)).collect()
     }
 
-    /// Ends all that bear the mark, and all that they start meanwhile; whether none is left.
+    /// Kills all processes with this mark, including those started meanwhile. Returns whether none is left.
     pub(super) fn end_all(self) -> bool {
         end_all(|pid| self.is_on(pid))
     }
@@ -97,7 +97,7 @@ fn end_all(is_meant: impl Fn(i32) -> bool) -> bool {
     loop {
         let mut alive = false;
         for pid in pids().filter(|pid| is_meant(*pid)) {
-            // The handle is taken before the last look, so that a number that has become another's is not hit.
+            // The pidfd is opened before the last check, so that a reused PID is not killed.
             let Ok(process) = calls::open_process(pid) else { continue };
             if is_meant(pid) && is_alive(pid) {
                 alive = true;
@@ -119,22 +119,22 @@ fn pids() -> impl Iterator<Item = i32> {
     folder.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
 }
 
-/// Whether any thread still runs: the one that began the process may have ended before the others.
+/// Whether any thread is running: the main thread may have exited before the others.
 fn is_alive(pid: i32) -> bool {
     Stat::read(pid).is_some_and(|stat| stat.threads > 0)
 }
 
-/// What `/proc/PID/stat` says that is of use here.
+/// The used fields of `/proc/PID/stat`.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Stat {
-    /// Threads that run; none once it has ended.
+    /// Running threads; 0 after the exit.
     pub(super) threads: u64,
-    /// Ticks of processor time, with those of children that were waited for.
+    /// Ticks of CPU time, including children that were waited for.
     pub(super) ticks: u64,
 }
 
 impl Stat {
-    /// The name in it may hold anything, so what counts is read after its last bracket.
+    /// The process name may contain any character, so the fields are read after the last `)`.
     pub(super) fn read(pid: i32) -> Option<Self> {
         let text = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
         let fields: Vec<&str> = text.rsplit_once(')')?.1.split_whitespace().collect();

@@ -1,4 +1,5 @@
-//! The memory that the processes of a confinement use together: each page once, whoever maps it, and files in memory.
+//! The memory of all processes of a confinement together: shared pages are counted once, and files in memory are
+//! included.
 
 use std::collections::HashSet;
 use std::fs;
@@ -8,11 +9,11 @@ use std::path::{Path, PathBuf};
 use super::calls::FileSystem;
 use super::proc_files::{Fields, file_system, live_thread, removed_files};
 
-/// The one file system in memory that the program can write, where there is one: Bubblewrap mounts it.
+/// The only tmpfs that the program can write, if any: Bubblewrap mounts it.
 const SHARED_MEMORY: &str = "dev/shm";
 
-/// Bytes of memory that these processes use. A result within `limit` is an upper bound that is cheap to find; one above it
-/// was counted page by page. What is in `folder` is not memory, whatever file system that is on.
+/// Bytes of memory used by these processes. A result up to `limit` is a cheap upper bound; one above `limit` is exact.
+/// Files in `folder` do not count, even on a tmpfs.
 pub(super) fn of(pids: &[i32], limit: u64, folder: &Path) -> u64 {
     let processes: Vec<Process> = pids.iter().filter_map(|pid| Process::read(*pid)).collect();
     let shared = SharedMemory::find(&processes);
@@ -24,12 +25,13 @@ pub(super) fn of(pids: &[i32], limit: u64, folder: &Path) -> u64 {
         return bound + files;
     }
     let exact: u64 = processes.iter().map(Process::proportional).sum();
-    // Shares of pages are read one process after another and may change meanwhile; what one process has is there.
+    // The proportional shares are read one process after another and may change meanwhile; the largest process is a
+    // lower bound.
     let largest = processes.iter().map(Process::resident).max().unwrap_or(0);
     exact.max(largest).saturating_add(files)
 }
 
-/// A process that has memory.
+/// A process with an address space.
 struct Process {
     folder: PathBuf,
     status: Fields,
@@ -46,19 +48,19 @@ impl Process {
         names.iter().filter_map(|name| self.status.get(name)).sum()
     }
 
-    /// Bytes in memory that no file on disk stands behind; what it shares with others counts in full.
+    /// Bytes of resident memory without file backing; shared pages count in full.
     fn resident(&self) -> u64 {
         self.sum(&["RssAnon", "RssShmem", "HugetlbPages"])
     }
 
-    /// No page of it is missing here. Which shared pages were swapped out is not told by these counters, but they have
-    /// addresses.
+    /// Upper bound of the memory. With swap it is the address space, since the resident counters omit shared pages that
+    /// are swapped out.
     fn upper_bound(&self, swaps: bool) -> u64 {
         if swaps { self.sum(&["VmSize"]) } else { self.resident() }
     }
 
-    /// The same where a page that several processes map is divided between them. Where the kernel does not tell, or not
-    /// this user, each counts it in full.
+    /// As `resident`, with shared pages divided among the processes that map them. If `smaps_rollup` is not readable,
+    /// they count in full.
     fn proportional(&self) -> u64 {
         let known = Fields::read(&self.folder.join("smaps_rollup")).and_then(|rollup| {
             let shares = rollup.get("Pss_Anon")? + rollup.get("Pss_Shmem")?;
@@ -70,7 +72,7 @@ impl Process {
     }
 }
 
-/// Whether anything on this machine is swapped out.
+/// Whether any swap is in use on this machine.
 fn is_swap_used() -> bool {
     let Some(machine) = Fields::read(Path::new("/proc/meminfo")) else { return true };
     machine.get("SwapTotal") != machine.get("SwapFree")
@@ -83,8 +85,8 @@ fn device(path: &Path) -> Option<u64> {
 /// The `/dev/shm` of the confinement.
 struct SharedMemory {
     device: u64,
-    /// Bytes of all its files. What is mapped of them counts twice, as the counters of a process do not tell them from
-    /// other pages; the file system is small.
+    /// Bytes of all its files. Mapped pages of them are counted twice, since process counters do not distinguish them;
+    /// the file system is small.
     used: u64,
 }
 
@@ -93,7 +95,7 @@ impl SharedMemory {
         let of_machine = device(&Path::new("/").join(SHARED_MEMORY));
         processes.iter().find_map(|process| {
             let folder = process.folder.join("root").join(SHARED_MEMORY);
-            // The first process of Bubblewrap sees the machine's own, and so do all without Bubblewrap.
+            // The first process of Bubblewrap, and processes without Bubblewrap, see the machine's own `/dev/shm`.
             let device = device(&folder).filter(|device| Some(*device) != of_machine)?;
             let system = file_system(&folder).filter(|system| system.is_memory())?;
             Some(Self { device, used: system.used })
@@ -101,8 +103,8 @@ impl SharedMemory {
     }
 }
 
-/// Bytes of files in memory that have no name and are open, but for those on devices that are counted already:
-/// `memfd_create`, where the filter is missing that refuses it.
+/// Bytes of open files in memory without a name, except on devices counted already: `memfd_create`, if the seccomp
+/// filter that denies it is missing.
 fn removed_memory_files(pids: &[i32], counted: [Option<u64>; 2]) -> u64 {
     let mut seen = HashSet::new();
     let files = removed_files(pids).filter(|removed| {
@@ -129,7 +131,7 @@ mod tests {
         let ballast = vec![1_u8; 32 << 20];
         let process = Process::read(own()[0]).unwrap();
         let exact = process.proportional();
-        // The test program allocates meanwhile.
+        // Other tests of this program allocate meanwhile.
         assert!(exact >= 32 << 20 && exact <= process.upper_bound(true), "{exact}");
         assert!(of(&own(), u64::MAX, &std::env::temp_dir()) >= 32 << 20);
         assert_eq!(ballast.len(), 32 << 20);

@@ -1,4 +1,4 @@
-//! Linux: Landlock, seccomp, namespaces, limits and a watcher, or Bubblewrap in front.
+//! Linux: Landlock, seccomp, namespaces, rlimits, cgroups and a watcher, or Bubblewrap.
 
 mod bpf;
 mod bubblewrap;
@@ -48,14 +48,14 @@ pub use self::confinement::Confinement;
 pub use self::guard::{dismiss_guard, run_reaper_if_requested};
 pub use self::probe::support;
 
-/// The kernel's own count stands so much above the policy's, so that the watcher sees who goes past it.
+/// How far the kernel's process limit exceeds the policy's, so that the watcher can report the violation first.
 const SLACK: u64 = 8;
-/// The same in bytes of memory: for the programs in front, page tables and other structures of the kernel.
+/// The same for memory, in bytes: covers Bubblewrap, page tables and other kernel structures.
 const MEMORY_SLACK: u64 = 64 << 20;
 
-/// Prepares `command` (program, arguments and folder are set) so that spawning it confines the child. Its streams are
-/// to be set afterwards: another program may have been put in front. An error names the protections that are missing
-/// and not allowed to be.
+/// Prepares `command` (with program, arguments and folder set) so that spawning it confines the child. Set its streams
+/// afterwards: the command may be replaced by Bubblewrap. An error names the protections that are missing and not
+/// allowed to be.
 pub fn confine(policy: &Policy, command: &mut Command) -> Result<Confinement, SandboxError> {
     let isolation = probe::chosen(policy.isolation);
     let missing = probe::missing(isolation);
@@ -65,7 +65,7 @@ pub fn confine(policy: &Policy, command: &mut Command) -> Result<Confinement, Sa
         return Err(SandboxError::Missing(refused));
     }
     let without: Vec<Protection> = without.into_iter().map(|one| one.protection).collect();
-    // Without a view of processes there is nothing that a guard could do.
+    // Without process listing a guard could not find the processes.
     if !without.contains(&Protection::ProcessCount) {
         guard::stand().map_err(|source| SandboxError::Prepare { step: "its guard", source })?;
     }
@@ -79,14 +79,14 @@ pub fn confine(policy: &Policy, command: &mut Command) -> Result<Confinement, Sa
     if command.get_current_dir().is_none() {
         command.current_dir(temporary.home());
     }
-    // Where Bubblewrap was wanted and may be missing, this crate does it alone.
+    // If Bubblewrap is requested but allowed to be missing, the builtin isolation is used.
     let isolation = if without.contains(&Protection::Bubblewrap) { Isolation::Builtin } else { isolation };
     let spare = if isolation == Isolation::Bubblewrap { bubblewrap::OWN_PROCESSES } else { 0 };
     let most = policy.limits.processes.saturating_add(spare);
     let bounds = Bounds { tasks: most.saturating_add(SLACK), memory: memory_bound(policy, &temporary) };
     let (group, entrance) = Group::new(bounds).unzip();
-    // To be asked costs a signal its moment: a program that hears of the end of a child just then finds that it cannot have
-    // another, which shells tell as a failure. So it is done where the kernel does not count by itself.
+    // A notification may be interrupted by a signal: a program that gets `SIGCHLD` at that moment sees `fork` fail,
+    // which shells report as an error. So notifications are used only if the kernel does not count processes itself.
     let counted = group.is_some() || (isolation != Isolation::Bubblewrap && counts_in_namespace());
     let (asking, hearing) = if counted { (None, Hearing::Closed) } else { births()? };
     let draft = Draft { policy, private: &temporary, grants, mark, births: asking, entrance, without };
@@ -108,15 +108,15 @@ pub fn confine(policy: &Policy, command: &mut Command) -> Result<Confinement, Sa
     Ok(confinement)
 }
 
-/// Bytes at which the kernel itself stops the processes of a control group. Files in memory are charged to it, so that a
-/// private folder in memory comes on top.
+/// Memory limit of the cgroup, in bytes. Files in memory are charged to it, so the disk limit is added if the private
+/// folder is on a tmpfs.
 fn memory_bound(policy: &Policy, temporary: &PrivateFolder) -> u64 {
     let in_memory = proc_files::file_system(temporary.root()).is_some_and(FileSystem::is_memory);
     let disk = if in_memory { policy.limits.disk } else { 0 };
     policy.limits.memory.saturating_add(MEMORY_SLACK).saturating_add(disk)
 }
 
-/// Whether the kernel counts the processes of a namespace of the program's own.
+/// Whether the kernel counts processes in a user namespace of the program.
 fn counts_in_namespace() -> bool {
     matches!(probe::kernel().mounts, Ok(Way::UserNamespace))
 }
@@ -129,7 +129,7 @@ fn births() -> Result<(Option<Asking>, Hearing), SandboxError> {
     both.map(|(asking, hearing)| (Some(asking), hearing))
 }
 
-/// What a plan is made from.
+/// The input of a plan.
 struct Draft<'a> {
     policy: &'a Policy,
     private: &'a PrivateFolder,

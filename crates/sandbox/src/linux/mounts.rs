@@ -1,4 +1,4 @@
-//! The file system made read-only for one process alone, but for the folders that it may write.
+//! Makes the file system read-only for one process, except for its writable folders.
 
 use std::ffi::CString;
 use std::io;
@@ -12,16 +12,16 @@ use crate::error::SandboxError;
 
 const READ_ONLY: u64 = 1;
 
-/// How a process comes to mounts of its own.
+/// How a process gets its own mount namespace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Way {
-    /// An administrator may have them.
+    /// Root may create one.
     Administrator,
-    /// Others in a user namespace, in which they are who they were.
+    /// Other users need a user namespace, in which their ids are mapped to themselves.
     UserNamespace,
 }
 
-/// What is to be done, prepared before the fork.
+/// The plan, prepared before the fork.
 #[derive(Debug)]
 pub(super) struct Mounts {
     way: Way,
@@ -31,8 +31,8 @@ pub(super) struct Mounts {
     groups: Vec<u8>,
 }
 
-/// A path that stays writable. A descriptor from before the fork belongs to the mounts from before, so the path is
-/// opened again, and used only if it still means the same object.
+/// A path that stays writable. A descriptor from before the fork belongs to the old mount namespace, so the path is
+/// opened again, and used only if device and inode are unchanged.
 #[derive(Debug)]
 struct Writable {
     path: CString,
@@ -44,7 +44,7 @@ impl Writable {
         Ok(Self { path: c_string(opened.path())?, identity: opened.identity() })
     }
 
-    /// Puts a writable mount of the object over it.
+    /// Mounts a writable copy over the object.
     fn open_up(&self) -> io::Result<()> {
         let opened = calls::open_path_itself(&self.path)?;
         if calls::identity(opened.as_fd())? != self.identity {
@@ -58,7 +58,7 @@ impl Writable {
 }
 
 impl Mounts {
-    /// `folder` is where the process is to be.
+    /// `folder` is the working directory of the process.
     pub(super) fn new<'a>(
         way: Way,
         writable: impl Iterator<Item = &'a Opened>,
@@ -66,7 +66,7 @@ impl Mounts {
     ) -> Result<Self, SandboxError> {
         let (user, group) = calls::effective_ids();
         let mut paths = writable.map(Writable::new).collect::<Result<Vec<_>, _>>()?;
-        // What cannot be written outside is not made so inside.
+        // A read-only path is not made writable.
         paths.retain(|one| !calls::is_read_only(&one.path));
         Ok(Self {
             way,
@@ -88,14 +88,14 @@ impl Mounts {
                 calls::write_file(c"/proc/self/gid_map", &self.groups)?;
             }
         }
-        // First of all nothing that follows may be seen outside.
+        // First makes the mounts private, so that later changes do not propagate.
         calls::set_propagation(c"/", libc::MS_REC | libc::MS_PRIVATE)?;
         let close = MountAttributes { set: READ_ONLY, ..MountAttributes::default() };
         calls::mount_setattr(c"/", &close)?;
         for one in &self.writable {
             one.open_up()?;
         }
-        // The folder as it was before is on a mount that is read-only now.
+        // The old working directory refers to the old mount, which is read-only now.
         calls::change_folder(&self.folder)
     }
 }

@@ -1,4 +1,4 @@
-//! An opened path: its descriptor, and the path that the kernel has for it. Grants are made from these, never from names.
+//! An open path: a descriptor and the kernel's path of it. Grants are made from these, never from names.
 
 use std::fs::{File, Metadata, OpenOptions};
 use std::io;
@@ -6,7 +6,8 @@ use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd, OwnedFd};
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
-/// A file or folder that was opened with `O_PATH`. The descriptor keeps meaning the same object, whatever happens to names.
+/// A file or folder opened with `O_PATH`. The descriptor refers to the same object even if its path is renamed or
+/// replaced.
 #[derive(Debug)]
 pub(super) struct Opened {
     file: File,
@@ -15,27 +16,27 @@ pub(super) struct Opened {
 }
 
 impl Opened {
-    /// Opens a path; links are followed.
+    /// Opens a path; follows symbolic links.
     pub(super) fn follow(path: &Path) -> io::Result<Self> {
         Self::new(path, libc::O_PATH)
     }
 
-    /// Opens a path that must be canonical: a link anywhere in it is an error.
+    /// Opens a path that must be canonical: a symbolic link in it is an error.
     pub(super) fn exact(path: &Path) -> io::Result<Self> {
         let opened = Self::new(path, libc::O_PATH | libc::O_NOFOLLOW)?;
-        // Compared as text: `a/./b` and `a//b` name the same and are equal as paths.
+        // Compared as text: `a/./b` and `a//b` are equal as `Path`s.
         if opened.path != path || opened.about.is_symlink() {
             return Err(io::Error::other(format!("it is a link and leads to `{}`", opened.path.display())));
         }
         Ok(opened)
     }
 
-    /// Opens what this folder has by a name; a link is opened itself, and not followed.
+    /// Opens an entry of this folder; does not follow symbolic links.
     pub(super) fn child(&self, name: &str) -> io::Result<Self> {
         Self::new(&self.magic_link().join(name), libc::O_PATH | libc::O_NOFOLLOW)
     }
 
-    /// Opens the folder that this folder is in.
+    /// Opens the parent folder.
     pub(super) fn parent(&self) -> io::Result<Self> {
         Self::new(&self.magic_link().join(".."), libc::O_PATH)
     }
@@ -50,17 +51,16 @@ impl Opened {
         Ok(Self { file, path: real, about })
     }
 
-    /// The path as the kernel has it: absolute, without links or `..`.
+    /// The kernel's path: absolute, without links and `..`.
     pub(super) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The descriptor.
     pub(super) fn fd(&self) -> BorrowedFd<'_> {
         self.file.as_fd()
     }
 
-    /// A second descriptor of the same object.
+    /// Duplicates the descriptor.
     pub(super) fn duplicate(&self) -> io::Result<OwnedFd> {
         self.file.try_clone().map(OwnedFd::from)
     }
@@ -81,24 +81,24 @@ impl Opened {
         self.about.mode() & 0o111 != 0
     }
 
-    /// Device and number of the object.
+    /// Device and inode number.
     pub(super) fn identity(&self) -> (u64, u64) {
         (self.about.dev(), self.about.ino())
     }
 
-    /// Whether a user other than `user` and the administrator can write or replace it.
+    /// Whether a user other than `user` and root can write or replace it.
     pub(super) fn is_replaceable(&self, user: u32) -> bool {
         let owner = self.about.uid();
         (owner != 0 && owner != user) || self.about.mode() & 0o002 != 0
     }
 
-    /// The names in a folder.
+    /// The names of the entries in a folder.
     pub(super) fn names(&self) -> Vec<String> {
         let entries = std::fs::read_dir(self.magic_link()).into_iter().flatten().flatten();
         entries.filter_map(|entry| entry.file_name().into_string().ok()).collect()
     }
 
-    /// The first bytes of a file.
+    /// Whether a file starts with `bytes`.
     pub(super) fn starts_with(&self, bytes: &[u8]) -> bool {
         use std::io::Read as _;
         let mut start = vec![0; bytes.len()];
@@ -111,7 +111,7 @@ impl Opened {
     }
 }
 
-/// By this path the kernel finds the opened object itself.
+/// The path in `/proc` that resolves to the open object.
 fn magic_link(file: &File) -> PathBuf {
     PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()))
 }

@@ -1,4 +1,4 @@
-//! The private folder of a confinement, and those that were left by programs that were killed.
+//! The private folder of a confinement, and the removal of folders left by killed programs.
 
 use std::fs::{self, File};
 use std::io;
@@ -13,11 +13,11 @@ use tempfile::TempDir;
 use super::calls;
 
 const PREFIX: &str = "toolhub-sandbox-";
-/// A folder that is younger may not have been locked yet by whoever made it.
+/// Minimum age of a folder before removal: a newer one may not be locked yet by its creator.
 const SETTLED: Duration = Duration::from_secs(60);
 
-/// A folder of its own, which is locked as long as somebody uses it, and removed afterwards. It holds what the process
-/// sees as its home, and what it sees as `/tmp` in a file system of its own.
+/// A folder that is locked while in use and removed on drop. It contains the home of the process, and its `/tmp` under
+/// Bubblewrap.
 #[derive(Debug)]
 pub(super) struct PrivateFolder {
     folder: TempDir,
@@ -27,7 +27,7 @@ pub(super) struct PrivateFolder {
 }
 
 impl PrivateFolder {
-    /// Makes one in `place`. The first of a program also clears up what others left there.
+    /// Creates a folder in `place`. The first call of a program also removes abandoned ones.
     pub(super) fn new(place: &Path) -> io::Result<Self> {
         static CLEARED: OnceLock<()> = OnceLock::new();
         CLEARED.get_or_init(|| clear(place, SETTLED));
@@ -42,28 +42,28 @@ impl PrivateFolder {
         Ok(Self { folder, home, tmp, _lock: lock })
     }
 
-    /// Everything that the process can write without a grant is below this folder.
+    /// Contains everything that the process can write without a grant.
     pub(super) fn root(&self) -> &Path {
         self.folder.path()
     }
 
-    /// The process's home and working folder.
+    /// The home and working directory of the process.
     pub(super) fn home(&self) -> &Path {
         &self.home
     }
 
-    /// What is shown as `/tmp`.
+    /// The folder that is mounted as `/tmp`.
     pub(super) fn tmp(&self) -> &Path {
         &self.tmp
     }
 }
 
-/// Removes folders of ours that nobody holds.
+/// Removes unlocked folders of this user with our prefix.
 fn clear(place: &Path, settled: Duration) {
     let (user, _) = calls::effective_ids();
     for entry in fs::read_dir(place).into_iter().flatten().flatten() {
         let ours = entry.file_name().to_str().is_some_and(|name| name.starts_with(PREFIX));
-        // Of the entry itself: a link is no folder.
+        // Does not follow a symbolic link.
         let Ok(about) = entry.metadata() else { continue };
         let age = about.modified().ok().and_then(|time| SystemTime::now().duration_since(time).ok());
         if !ours || !about.is_dir() || about.st_uid() != user || age.is_none_or(|age| age < settled) {

@@ -1,4 +1,4 @@
-//! What this system offers, found out by doing it in a child that ends before it runs anything.
+//! Probes the features of this system by using them in a child that exits before exec.
 
 use std::io;
 use std::path::Path;
@@ -13,32 +13,32 @@ use crate::policy::{Isolation, Policy};
 use crate::protection::{Missing, Protection};
 use crate::support::Support;
 
-/// What a probe reports when all went well; no step of it fails with this.
+/// The error code by which a probe reports success; no step fails with it.
 const DONE: i32 = libc::EXDEV;
 
-/// What the kernel offers, whoever builds the fence.
+/// Kernel features, for any isolation.
 #[derive(Debug)]
 pub(super) struct Kernel {
     pub(super) landlock: u32,
     pub(super) mounts: Result<Way, io::Error>,
-    /// Whether new processes can be asked for.
+    /// Whether seccomp user notifications for new processes work.
     pub(super) births: bool,
     missing: Vec<Missing>,
 }
 
-/// Found out once.
+/// Probes the kernel once.
 pub(super) fn kernel() -> &'static Kernel {
     static KERNEL: OnceLock<Kernel> = OnceLock::new();
     KERNEL.get_or_init(Kernel::find_out)
 }
 
-/// Where Bubblewrap is, and whether it can build the fence.
+/// Probes Bubblewrap once.
 pub(super) fn bubblewrap() -> &'static Result<Bubblewrap, Missing> {
     static BUBBLEWRAP: OnceLock<Result<Bubblewrap, Missing>> = OnceLock::new();
     BUBBLEWRAP.get_or_init(bubblewrap::find_out)
 }
 
-/// What this system offers.
+/// Returns the protections that this system supports.
 pub fn support() -> Support {
     Support {
         builtin: missing(Isolation::Builtin),
@@ -50,10 +50,10 @@ pub fn support() -> Support {
     }
 }
 
-/// What `Auto` comes to.
+/// Resolves `Auto`.
 pub(super) fn chosen(wanted: Isolation) -> Isolation {
     match wanted {
-        // In front of Bubblewrap, an ordinary user's processes cannot be counted by the kernel.
+        // With Bubblewrap and without a cgroup, the kernel cannot count the processes of an ordinary user.
         Isolation::Auto if bubblewrap().is_ok() && (group::can_be_made() || !kernel().missing.is_empty()) => {
             Isolation::Bubblewrap
         }
@@ -62,12 +62,12 @@ pub(super) fn chosen(wanted: Isolation) -> Isolation {
     }
 }
 
-/// What is missing where `isolation` builds the fence.
+/// Returns the missing protections of an isolation.
 pub(super) fn missing(isolation: Isolation) -> Vec<Missing> {
     let kernel = kernel();
     match isolation {
         Isolation::Bubblewrap => match bubblewrap() {
-            // Its own namespaces stand in for these.
+            // The namespaces of Bubblewrap replace these.
             Ok(_) => {
                 let others = [Protection::Landlock, Protection::Signals, Protection::ReadOnly];
                 kernel.missing.iter().filter(|one| !others.contains(&one.protection)).cloned().collect()
@@ -160,9 +160,9 @@ fn find_way() -> Result<Way, io::Error> {
     Err(last)
 }
 
-/// Does `step` in a child of its own, which then ends.
+/// Runs `step` in a child, which then exits.
 fn attempt(step: impl Fn() -> io::Result<()> + Send + Sync + 'static) -> io::Result<()> {
-    // No program of any name is ever run.
+    // `/` is a folder, so exec can never run a program.
     let mut command = Command::new("/");
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     calls::in_child(&mut command, move || {

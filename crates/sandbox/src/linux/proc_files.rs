@@ -1,4 +1,4 @@
-//! What `/proc` shows of processes from outside: fields, descriptors, and the thread through which they can be read.
+//! Reads files of `/proc` about other processes: fields, descriptors, and live threads.
 
 use std::fs::{self, Metadata};
 use std::os::linux::fs::MetadataExt as _;
@@ -16,21 +16,21 @@ impl Fields {
         fs::read_to_string(file).ok().map(Self)
     }
 
-    /// A field in bytes.
+    /// A field given in kB, converted to bytes.
     pub(super) fn get(&self, name: &str) -> Option<u64> {
         let value = self.0.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
         value.split_whitespace().next()?.parse::<u64>().ok().map(|kibibytes| kibibytes << 10)
     }
 }
 
-/// A file without a name that a process has open.
+/// An open file without a name.
 pub(super) struct RemovedFile {
     /// Its entry in `/proc/PID/fd`.
     pub(super) link: PathBuf,
     pub(super) about: Metadata,
 }
 
-/// Files without a name that the processes have open; one that several have open comes several times.
+/// Files without a name that are open in the processes; a file open in several appears several times.
 pub(super) fn removed_files(pids: &[i32]) -> impl Iterator<Item = RemovedFile> {
     let files = pids.iter().flat_map(|pid| fs::read_dir(live_thread(*pid).join("fd")));
     files.flatten().flatten().filter_map(|entry| {
@@ -40,8 +40,8 @@ pub(super) fn removed_files(pids: &[i32]) -> impl Iterator<Item = RemovedFile> {
     })
 }
 
-/// The folder in `/proc` that shows the memory and descriptors of a process. `/proc/PID` shows neither once the first
-/// thread has ended, though the others go on with both.
+/// The folder in `/proc` with memory and descriptors of a process. `/proc/PID` has neither after the main thread has
+/// exited, although other threads still use both.
 pub(super) fn live_thread(pid: i32) -> PathBuf {
     let process = Path::new("/proc").join(pid.to_string());
     if has_memory(&process) {
@@ -51,12 +51,12 @@ pub(super) fn live_thread(pid: i32) -> PathBuf {
     threads.map(|thread| thread.path()).find(|thread| has_memory(thread)).unwrap_or(process)
 }
 
-/// Whether a thread has an address space: `statm` is all zeros for one that has ended.
+/// Whether a thread has an address space: `statm` is all zeros after its exit.
 fn has_memory(thread: &Path) -> bool {
     fs::read_to_string(thread.join("statm")).is_ok_and(|text| !text.starts_with("0 "))
 }
 
-/// The file system that a path is on.
+/// The file system of a path.
 pub(super) fn file_system(path: &Path) -> Option<FileSystem> {
     FileSystem::of(&c_string(path).ok()?).ok()
 }

@@ -1,4 +1,4 @@
-//! Which system calls a confined process may not make, and what it is told instead.
+//! The seccomp filters: denied system calls, and the error for each.
 
 use libc::{EACCES, ENETUNREACH, ENOSYS, EPERM, c_long, sock_filter};
 
@@ -14,13 +14,13 @@ const ARCHITECTURE: Option<u32> = Some(0xc000_00b7);
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
 const ARCHITECTURE: Option<u32> = None;
 
-/// The first number that nobody knew of when this list was written: what is newer cannot be on it.
+/// The first call number that was unassigned when this list was written; newer calls cannot be on it.
 const FIRST_UNKNOWN: u32 = 470;
-/// Calls of the x32 convention carry this bit.
+/// Call numbers of the x32 ABI have this bit set.
 #[cfg(target_arch = "x86_64")]
 const X32: u32 = 0x4000_0000;
 
-/// Calls that look into other processes, change the system, or open ways that other rules do not see.
+/// Calls that inspect other processes, change the system, or bypass other rules.
 const FORBIDDEN: &[c_long] = &[
     // Other processes.
     libc::SYS_ptrace,
@@ -52,11 +52,11 @@ const FORBIDDEN: &[c_long] = &[
     libc::SYS_adjtimex,
     libc::SYS_sethostname,
     libc::SYS_setdomainname,
-    // Keys outlive the process.
+    // Keys, which outlive the process.
     libc::SYS_keyctl,
     libc::SYS_add_key,
     libc::SYS_request_key,
-    // Another view of the file system, or a way around its paths.
+    // Mounts, and file access that bypasses paths.
     libc::SYS_mount,
     libc::SYS_umount2,
     libc::SYS_pivot_root,
@@ -79,7 +79,7 @@ const FORBIDDEN: &[c_long] = &[
     // Other namespaces.
     libc::SYS_unshare,
     libc::SYS_setns,
-    // Memory and messages that are shared with everybody, and counted nowhere.
+    // Shared memory and messages, which are visible to other processes and not accounted.
     libc::SYS_shmget,
     libc::SYS_shmat,
     libc::SYS_msgget,
@@ -99,8 +99,8 @@ const FORBIDDEN: &[c_long] = &[
     libc::SYS_sysfs,
 ];
 
-/// Calls that programs do without if the kernel does not know them: io_uring passes by this very list, what `clone3`
-/// wants cannot be seen by a filter, and files in memory and pages that only a pipe holds are counted nowhere.
+/// Calls that fail with `ENOSYS`, so that programs use alternatives: io_uring bypasses this filter, a filter cannot see
+/// the arguments of `clone3`, and files in memory and pages held only by a pipe are not accounted.
 const UNKNOWN: &[c_long] = &[
     libc::SYS_io_uring_setup,
     libc::SYS_io_uring_enter,
@@ -111,7 +111,7 @@ const UNKNOWN: &[c_long] = &[
     libc::SYS_vmsplice,
 ];
 
-/// Calls that begin a process or a thread.
+/// Calls that create a process or a thread.
 const BIRTHS: &[c_long] = &[
     libc::SYS_clone,
     libc::SYS_clone3,
@@ -121,7 +121,7 @@ const BIRTHS: &[c_long] = &[
     libc::SYS_vfork,
 ];
 
-/// Calls that change a file without opening it for writing, which Landlock does not see.
+/// Calls that change a file without opening it for writing, which Landlock does not cover.
 const CHANGES: &[c_long] = &[
     libc::SYS_fchmod,
     libc::SYS_fchmodat,
@@ -152,14 +152,14 @@ const CHANGES: &[c_long] = &[
     libc::SYS_futimesat,
 ];
 
-// Numbers are the same on every architecture since 424.
+// Call numbers from 424 on are the same on every architecture.
 const FCHMODAT2: c_long = 452;
 const SETXATTRAT: c_long = 463;
 const REMOVEXATTRAT: c_long = 466;
 const OPEN_TREE_ATTR: c_long = 467;
 const FILE_SETATTR: c_long = 469;
 
-/// Calls whose first argument names another process; 0 is the caller.
+/// Calls whose first argument is a PID; 0 is the caller.
 const ONLY_SELF: &[c_long] = &[
     libc::SYS_prlimit64,
     libc::SYS_sched_setaffinity,
@@ -176,22 +176,23 @@ const NEW_NAMESPACES: u32 = (libc::CLONE_NEWNS
     | libc::CLONE_NEWPID
     | libc::CLONE_NEWNET) as u32;
 
-/// Typing into a terminal, and flags of files that are no modes.
+/// Terminal input injection (`TIOCSTI`, `TIOCLINUX`), and file flags (`FS_IOC_SETFLAGS`, `FS_IOC_FSSETXATTR`).
 const IOCTLS: [u32; 4] = [0x5412, 0x541c, 0x4008_6602, 0x401c_5820];
 
-/// Whether filters can be written for this architecture.
+/// Whether filters are supported on this architecture.
 pub(super) const KNOWN_ARCHITECTURE: bool = ARCHITECTURE.is_some();
 
-/// What the filter has to make up for.
+/// Whether the filter must prevent changes of file metadata.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Changes {
-    /// Mounts are read-only where nothing may be written.
+    /// Not needed: read-only mounts prevent them.
     HeldByMounts,
-    /// Modes, owners and times cannot be changed at all.
+    /// Denies all changes of modes, owners and times.
     Refused,
 }
 
-/// The filter by which each new process or thread is asked for. It stands beside the other one, whose refusals count more.
+/// The filter that causes a notification for each new process or thread. It is installed in addition to the other
+/// filter, whose denials take precedence.
 pub(super) fn births() -> Vec<sock_filter> {
     let mut filter = Filter::default();
     if let Some(architecture) = ARCHITECTURE {
@@ -203,7 +204,7 @@ pub(super) fn births() -> Vec<sock_filter> {
     filter.finish()
 }
 
-/// The filter for a policy.
+/// The filter of a policy.
 pub(super) fn filter(policy: &Policy, changes: Changes) -> Vec<sock_filter> {
     let mut filter = Filter::default();
     if let Some(architecture) = ARCHITECTURE {
@@ -224,27 +225,27 @@ pub(super) fn filter(policy: &Policy, changes: Changes) -> Vec<sock_filter> {
         }
     }
     filter.call_if(libc::SYS_clone, &[Test::HasAny(0, NEW_NAMESPACES)], Action::Fail(EPERM));
-    // `/proc/PID/fd` shows the descriptors of a process. A thread with a table of its own could hold others.
+    // `/proc/PID/fd` shows only one descriptor table per process, so threads must share it.
     let thread = (libc::CLONE_THREAD | libc::CLONE_FILES) as u32;
     let own_files = Test::Masked(0, thread, libc::CLONE_THREAD as u32);
     filter.call_if(libc::SYS_clone, &[own_files], Action::Fail(EPERM));
     for call in ONLY_SELF {
         filter.call_if(*call, &[Test::IsNot(0, 0)], Action::Fail(EPERM));
     }
-    // The caller's own process only: 0 also means the caller's group and, for `PRIO_USER`, all processes of its user.
+    // Only the calling process: 0 with other values of `which` means its process group or all processes of the user.
     for (call, process) in
         [(libc::SYS_setpriority, libc::PRIO_PROCESS), (libc::SYS_ioprio_set, IOPRIO_WHO_PROCESS)]
     {
         filter.call_if(call, &[Test::IsNot(0, process)], Action::Fail(EPERM));
         filter.call_if(call, &[Test::IsNot(1, 0)], Action::Fail(EPERM));
     }
-    // The mark by which all processes of a confinement are found.
+    // Protects the mark that identifies the processes of a confinement.
     filter.call_if(libc::SYS_prlimit64, &[Test::Is(1, super::mark::RESOURCE)], Action::Fail(EPERM));
     #[cfg(target_arch = "x86_64")]
     filter.call_if(libc::SYS_setrlimit, &[Test::Is(0, super::mark::RESOURCE)], Action::Fail(EPERM));
     #[cfg(target_arch = "aarch64")]
     filter.call_if(libc::SYS_setrlimit, &[Test::Is(0, super::mark::RESOURCE)], Action::Fail(EPERM));
-    // A process that cannot be looked at cannot be watched.
+    // A process that is not dumpable cannot be inspected by the watcher.
     filter.call_if(libc::SYS_prctl, &[Test::Is(0, libc::PR_SET_DUMPABLE as u32)], Action::Fail(EPERM));
     filter.call_if(libc::SYS_prctl, &[Test::Is(0, libc::PR_SET_MM as u32)], Action::Fail(EPERM));
     filter.call_if(
@@ -267,7 +268,7 @@ fn sockets(filter: &mut Filter, policy: &Policy) {
         filter.call_if(libc::SYS_socket, &[family(internet)], action);
     }
     if open {
-        // Names are looked up with the help of the routes.
+        // The C library reads routes when it resolves names.
         let routes = [family(libc::AF_NETLINK), Test::Is(2, libc::NETLINK_ROUTE as u32)];
         filter.call_if(libc::SYS_socket, &routes, Action::Allow);
     }
@@ -275,7 +276,7 @@ fn sockets(filter: &mut Filter, policy: &Policy) {
         filter.call_if(libc::SYS_socket, &[family(libc::AF_UNIX)], Action::Allow);
         filter.call_if(libc::SYS_socketpair, &[family(libc::AF_UNIX)], Action::Allow);
     } else {
-        // Datagrams of a pair can be sent to others by path.
+        // Datagram sockets of a pair could send to other sockets by path, so only stream types are allowed.
         for kind in [libc::SOCK_STREAM, libc::SOCK_SEQPACKET] {
             let pair = [family(libc::AF_UNIX), Test::Masked(1, 0xf, kind as u32)];
             filter.call_if(libc::SYS_socketpair, &pair, Action::Allow);

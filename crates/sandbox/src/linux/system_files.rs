@@ -1,4 +1,4 @@
-//! The system's own files that any program needs: programs, libraries, and those settings that hold no secret.
+//! System files that any program needs: programs, libraries, and settings without secrets.
 
 use std::path::PathBuf;
 
@@ -50,7 +50,7 @@ pub(super) const SETTINGS: &[&str] = &[
     "/etc/xdg",
 ];
 
-/// What the kernel says of the machine, and nothing of other processes.
+/// Information about the machine, not about other processes.
 const MACHINE: &[&str] = &[
     "/proc/cpuinfo",
     "/proc/filesystems",
@@ -69,15 +69,15 @@ const MACHINE: &[&str] = &[
     "/sys/kernel/mm/transparent_hugepage",
 ];
 
-/// Devices that hold nothing.
+/// Devices without stored data.
 pub(super) const DEVICES: &[&str] = &["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"];
 
-/// All that may be read.
+/// All readable system paths.
 pub(super) fn readable() -> impl Iterator<Item = PathBuf> {
     PROGRAMS.iter().chain(SETTINGS).chain(MACHINE).map(PathBuf::from).chain(interpreters())
 }
 
-/// The settings of interpreters, whose folders carry their version in the name.
+/// Settings of interpreters, whose folder names contain the version.
 pub(super) fn interpreters() -> impl Iterator<Item = PathBuf> {
     let beside = std::fs::read_dir("/etc").into_iter().flatten().flatten().map(|entry| entry.path());
     beside.filter(|path| {

@@ -1,4 +1,4 @@
-//! Paths as the kernel takes them.
+//! Converts paths to C strings.
 
 use std::ffi::CString;
 use std::os::unix::ffi::OsStrExt as _;

@@ -1,4 +1,4 @@
-//! How much the processes of a confinement use together, read from outside; memory is counted in `memory`.
+//! Resource usage of all processes of a confinement, read from `/proc`; memory is in `memory`.
 
 use std::collections::HashSet;
 use std::fs;
@@ -10,23 +10,23 @@ use super::mark::Stat;
 use super::memory;
 use super::proc_files::removed_files;
 
-/// Ticks of processor time in a second, as `/proc` counts them on every system that is not decades old.
+/// Clock ticks per second in `/proc` (`USER_HZ`), 100 on all supported systems.
 const TICKS: u64 = 100;
-/// What the name of a file takes on disk, however little is in it.
+/// Bytes counted per directory entry, in addition to the file's blocks.
 const NAME_BYTES: u64 = 512;
 
-/// What a look at all processes found.
+/// The usage of all processes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Usage {
     pub(super) tasks: u64,
     pub(super) cpu: Duration,
-    /// Bytes; an upper bound as long as that is within the limit, so that most looks are cheap.
+    /// Bytes; an upper bound while within the limit, so that most checks are cheap.
     pub(super) memory: u64,
 }
 
 impl Usage {
-    /// What these processes use; memory is counted page by page only where it may be above `memory_limit`, and without the
-    /// files of the private folder.
+    /// Reads the usage of processes. Memory is counted exactly only if it may exceed `memory_limit`, and without files
+    /// of the private folder.
     pub(super) fn of(pids: &[i32], memory_limit: u64, folder: &Path) -> Self {
         let mut usage = Self::default();
         let mut ticks = 0;
@@ -41,7 +41,7 @@ impl Usage {
     }
 }
 
-/// Bytes that the private folder takes on disk, with files that were removed but are still open.
+/// Bytes of the private folder on disk, including unlinked open files. Stops counting above `enough`.
 pub(super) fn disk(folder: &Path, pids: &[i32], enough: u64) -> u64 {
     let Ok(device) = fs::metadata(folder).map(|about| about.st_dev()) else { return 0 };
     let mut seen = HashSet::new();
@@ -49,7 +49,7 @@ pub(super) fn disk(folder: &Path, pids: &[i32], enough: u64) -> u64 {
     let mut folders = vec![folder.to_path_buf()];
     while let Some(folder) = folders.pop() {
         for entry in fs::read_dir(&folder).into_iter().flatten().flatten() {
-            // Of the link itself, not of what it leads to.
+            // Does not follow symbolic links.
             let Ok(about) = entry.metadata() else { continue };
             bytes += NAME_BYTES;
             if seen.insert(about.st_ino()) {
@@ -71,7 +71,7 @@ pub(super) fn disk(folder: &Path, pids: &[i32], enough: u64) -> u64 {
     bytes
 }
 
-/// The number of the newest process or thread, by which is seen that there can be no new ones.
+/// The PID of the newest task, which shows whether tasks were created since the last check.
 pub(super) fn newest_task() -> Option<u64> {
     let text = fs::read_to_string("/proc/loadavg").ok()?;
     text.split_whitespace().next_back()?.parse().ok()

@@ -1,4 +1,5 @@
-//! Watches what the kernel does not hold for all processes of a confinement together, and ends them when it is too much.
+//! Watches limits that the kernel does not enforce for all processes of a confinement together, and kills them when one
+//! is exceeded.
 
 use std::io;
 use std::os::unix::net::UnixStream;
@@ -14,30 +15,30 @@ use super::usage::{self, Usage};
 use crate::policy::Limits;
 use crate::stop::Stop;
 
-/// How often is looked whether there are new processes, where they are not asked for: a look at one small file.
+/// Interval of the check for new processes if there are no notifications; reads one small file.
 const TICK: Duration = Duration::from_millis(10);
-/// How often everything is looked at.
+/// Interval of a full check.
 const FULL: Duration = Duration::from_millis(100);
-/// The same once a process is old and has shown what it is like.
+/// The same after the first `NEW` of a run.
 const FULL_OF_OLD: Duration = Duration::from_millis(400);
 /// How long a process counts as new.
 const NEW: Duration = Duration::from_secs(5);
 
-/// How often, and after which pauses, memory above the limit is counted again: pages that a new process begins to share while
-/// one after another is read count more than once.
+/// Number of repeated counts when memory exceeds the limit, and the pause between them: pages that a new process begins
+/// to share during a count are counted more than once.
 const CONFIRMATIONS: u32 = 3;
 const CONFIRMATION_PAUSE: Duration = Duration::from_millis(10);
 
-/// What is watched.
+/// The watched confinement.
 #[derive(Debug)]
 pub(super) struct Subject {
     pub(super) mark: Mark,
     pub(super) limits: Limits,
-    /// Where it can write without a grant.
+    /// The folder that is writable without a grant.
     pub(super) folder: PathBuf,
-    /// The control group's count of processes that were ended for want of memory.
+    /// The count of OOM kills of the cgroup.
     pub(super) group: Option<MemoryEvents>,
-    /// Processes that are not the program's own.
+    /// Processes of Bubblewrap, which do not count for the limit.
     pub(super) spare: u64,
     pub(super) births: Hearing,
 }
@@ -52,21 +53,21 @@ impl Subject {
 #[derive(Debug)]
 pub(super) struct Watch {
     stop: Arc<Mutex<Option<Stop>>>,
-    /// Closed to end the watch.
+    /// Dropped to end the watch.
     bell: Option<UnixStream>,
 }
 
 impl Watch {
-    /// Without a thread nothing would be watched, so that not to get one is an error.
+    /// Starts the thread. Failure is an error, since nothing would be watched without it.
     pub(super) fn start(subject: Subject) -> io::Result<Self> {
         let stop = Arc::new(Mutex::new(None));
         let (bell, rung) = UnixStream::pair()?;
         let its = Arc::clone(&stop);
         let builder = Builder::new().name("sandbox-watch".to_owned()).stack_size(256 << 10);
-        // It ends by itself soon after the bell, and holds nothing that others wait for.
+        // The thread is detached: it ends soon after `bell` is dropped, and no other thread waits for it.
         builder.spawn(move || {
             if let Some(found) = Watcher::new(subject).watch(&rung) {
-                // Said before it is done: whoever sees the end can ask why.
+                // Stored before killing, so that the reason is available when the exit is observed.
                 *its.lock().unwrap_or_else(PoisonError::into_inner) = Some(found.stop);
                 found.mark.end_all();
             }
@@ -74,7 +75,7 @@ impl Watch {
         Ok(Self { stop, bell: Some(bell) })
     }
 
-    /// Why the watcher ended the processes, if it did.
+    /// Why the watcher killed the processes, if it did.
     pub(super) fn stop(&self) -> Option<Stop> {
         self.stop.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -85,8 +86,8 @@ impl Watch {
     }
 }
 
-/// Something that was too much, and who is to be ended for it. The subject's listener goes with the subject, so that
-/// nobody can begin anything any more.
+/// An exceeded limit, and the mark of the processes to kill. Keeps the listener open, so that suspended clones cannot
+/// continue.
 struct Found {
     stop: Stop,
     mark: Mark,
@@ -97,7 +98,7 @@ struct Watcher {
     subject: Subject,
     begun: Instant,
     looked: Option<Look>,
-    /// At most this many run: those of the last look, and all that were allowed since.
+    /// Upper bound of the running tasks: those of the last check, and all allowed since.
     tasks: u64,
 }
 
@@ -132,7 +133,7 @@ impl Watcher {
         Found { stop, mark: self.subject.mark, _births: self.subject.births }
     }
 
-    /// Looks at everything; what was too much.
+    /// Runs a full check. Returns the exceeded limit, if any.
     fn look(&mut self) -> Option<Stop> {
         let mut look = Look::take(&self.subject);
         for _ in 0..CONFIRMATIONS {
@@ -148,7 +149,7 @@ impl Watcher {
         stop
     }
 
-    /// One more is wanted. Those that have ended meanwhile are found out only when it matters.
+    /// Decides about one more task. Exited tasks are counted only if the limit seems reached.
     fn judge_birth(&mut self) -> Option<Stop> {
         let most = self.subject.most_tasks();
         if self.tasks >= most
@@ -165,7 +166,7 @@ impl Watcher {
 
     fn is_time_to_look(&self) -> bool {
         let Some(look) = &self.looked else {
-            // Most programs have ended before there is anything to see.
+            // Most programs exit before the first check.
             return self.begun.elapsed() >= if self.subject.births.is_open() { FULL } else { TICK };
         };
         let full = if self.begun.elapsed() < NEW { FULL } else { FULL_OF_OLD };
@@ -173,19 +174,19 @@ impl Watcher {
     }
 }
 
-/// What was seen of all processes.
+/// The result of a full check.
 struct Look {
     at: Instant,
     newest: Option<u64>,
     usage: Usage,
     disk: u64,
-    /// Whether the kernel ended a process for want of memory.
+    /// Whether the kernel has killed a process for exceeding the memory limit.
     out_of_memory: bool,
 }
 
 impl Look {
     fn take(subject: &Subject) -> Self {
-        // Before the others are looked at: what comes meanwhile counts as new.
+        // Read first, so that tasks created during the check count as new.
         let newest = usage::newest_task();
         let pids = subject.mark.bearers();
         Self {
@@ -197,10 +198,10 @@ impl Look {
         }
     }
 
-    /// Whether there may be too many processes by now.
+    /// Whether the number of processes may exceed the limit by now.
     fn may_have_grown(&self, subject: &Subject) -> bool {
         let grown = match (self.newest, usage::newest_task()) {
-            // Numbers begin anew at some point.
+            // PIDs wrap around.
             (Some(then), Some(now)) => now.checked_sub(then).unwrap_or(u64::MAX),
             _ => u64::MAX,
         };

@@ -9,12 +9,12 @@ use serde_json::Value;
 use toolhub_core::RawJson;
 use toolhub_core::lang::Text;
 
-/// Whether a text can be the value of a header as it is.
+/// Whether a text is valid as a header value without encoding.
 pub(crate) fn is_plain(value: &str) -> bool {
     value.bytes().all(|byte| matches!(byte, b' '..=b'~' | b'\t'))
 }
 
-/// A value as a header carries it: plain where that is safe, else in the base64 form the spec gives.
+/// Encodes a header value: plain if that is safe, otherwise in the base64 form of the specification.
 pub(crate) fn encode(value: &str) -> Cow<'_, str> {
     let padded = value.starts_with([' ', '\t']) || value.ends_with([' ', '\t']);
     let sentinel = value.starts_with("=?base64?") && value.ends_with("?=");
@@ -25,7 +25,7 @@ pub(crate) fn encode(value: &str) -> Cow<'_, str> {
     }
 }
 
-/// A parameter that a tool wants mirrored into a header.
+/// A parameter that a tool requires to be mirrored into a header.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Mirrored {
     header: String,
@@ -33,12 +33,12 @@ pub(crate) struct Mirrored {
 }
 
 impl Mirrored {
-    /// The header's name.
+    /// The name of the header.
     pub(crate) fn header_name(&self) -> String {
         format!("Mcp-Param-{}", self.header)
     }
 
-    /// What the header must say for these arguments.
+    /// The required value of the header for these arguments.
     pub(crate) fn value_in(&self, arguments: &Value) -> Option<String> {
         let value = self.path.iter().try_fold(arguments, |value, step| value.get(step))?;
         match value {
@@ -52,7 +52,7 @@ impl Mirrored {
 
 /// The parameters that `schema` marks with `x-mcp-header`, or why the marks make the tool unusable over HTTP.
 pub(crate) fn mirrored(schema: &RawJson) -> Result<Vec<Mirrored>, Text> {
-    // Most tools have none: one look at the text spares them the walk.
+    // Most schemas have no marks; a substring search avoids traversing them.
     if !schema.get().contains("x-mcp-header") {
         return Ok(Vec::new());
     }
@@ -73,9 +73,9 @@ pub(crate) fn mirrored(schema: &RawJson) -> Result<Vec<Mirrored>, Text> {
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Reach {
-    /// Through `properties` alone.
+    /// Reachable through `properties` only.
     Static,
-    /// Through anything else, where no mark may stand.
+    /// Reachable otherwise: marks are not allowed.
     Other,
 }
 

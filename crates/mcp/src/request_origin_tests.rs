@@ -1,4 +1,4 @@
-//! Whom messages concern, for the callers of every kind and order.
+//! Tests the attribution of messages for all kinds of callers, in any order.
 
 use std::sync::Arc;
 
@@ -165,7 +165,8 @@ enum Step {
 }
 
 proptest! {
-    /// Whatever comes and goes: once two principals have used a connection, no caller gets anything uncorrelated.
+    /// Once two principals have used a connection, no caller receives a message without a correlated request, whatever the
+    /// order of calls.
     #[test]
     fn no_order_of_calls_leaks_between_principals(
         steps in prop::collection::vec(
@@ -183,7 +184,7 @@ proptest! {
         for (request, step) in (1..).zip(steps) {
             match step {
                 Step::Enter(who) => {
-                    // Two sessions each.
+                    // Two sessions per principal.
                     let name = names[who / 2];
                     under_way.push(in_flight.enter(request, legacy(who as u64 + 1, name)));
                     seen.insert(name);

@@ -1,4 +1,4 @@
-//! Changing `mcpServers` files: one server is added or removed, and every other byte stays as it was.
+//! Edits `mcpServers` files: adds, removes or switches one server, and leaves every other byte unchanged.
 
 use std::path::Path;
 
@@ -11,16 +11,16 @@ use super::read::{parse_error, read_servers};
 use super::spec::TransportSpec;
 use super::write::{lock, write_whole};
 
-/// What is to stand in the file.
+/// The entry to be written.
 #[derive(Debug, Clone)]
 pub struct ServerEntry {
-    /// The server's id.
+    /// The server id.
     pub id: String,
-    /// How it is reached.
+    /// The transport.
     pub transport: TransportSpec,
 }
 
-/// Adds a server, or replaces the one of that id where `replace` allows it.
+/// Adds a server, or replaces the one with that id if `replace` is set.
 pub fn add_server(file: &Path, entry: &ServerEntry, replace: bool) -> Result<(), ConfigError> {
     let _lock = lock(file)?;
     let text = read_or_new(file)?;
@@ -49,7 +49,7 @@ pub fn add_server(file: &Path, entry: &ServerEntry, replace: bool) -> Result<(),
     write_whole(file, &new)
 }
 
-/// Removes a server; whether there was one.
+/// Removes a server. Returns whether it existed.
 pub fn remove_server(file: &Path, id: &str) -> Result<bool, ConfigError> {
     let _lock = lock(file)?;
     if !read_servers(file)?.iter().any(|spec| spec.id.as_str() == id) {
@@ -63,14 +63,14 @@ pub fn remove_server(file: &Path, id: &str) -> Result<bool, ConfigError> {
     Ok(true)
 }
 
-/// Switches a server on or off; whether there is one of that id.
+/// Enables or disables a server. Returns whether it exists.
 pub fn set_enabled(file: &Path, id: &str, on: bool) -> Result<bool, ConfigError> {
     let _lock = lock(file)?;
     let text = read_or_new(file)?;
     let root = parse(file, &text)?;
     let entry = servers_of(file, &root)?.get(id).and_then(|property| property.object_value());
     let Some(entry) = entry else { return Ok(false) };
-    // `disabled` is what most clients write; an `enabled` that stands there already is kept right too.
+    // Most clients write `disabled`; an existing `enabled` is updated too.
     if let Some(enabled) = entry.get("enabled") {
         enabled.set_value(CstInputValue::Bool(on));
     }
@@ -114,7 +114,7 @@ fn ended(mut text: String) -> String {
     text
 }
 
-/// What is written must be readable again; better to refuse than to leave a file nobody can read.
+/// Verifies that the new text can be parsed, so that no broken file is written.
 fn check(file: &Path, text: &str) -> Result<(), ConfigError> {
     parse(file, text).map(drop)
 }

@@ -1,39 +1,39 @@
-//! What is wrong with a config file, and where.
+//! Errors of configuration files, with their position.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
 
 use toolhub_core::lang::{Lang, Say, Text};
 
-/// A config file that cannot be used. Nothing is overwritten because of it.
+/// A configuration file that cannot be used. It is never overwritten because of the error.
 #[derive(Debug, Clone)]
 pub struct ConfigError {
-    /// Which file.
+    /// The file.
     pub file: PathBuf,
-    /// Line and column, from 1, where the trouble has a place.
+    /// Line and column, from 1, if the error has a position.
     pub place: Option<(usize, usize)>,
-    /// What is wrong, and what to do.
+    /// The problem, and what to do about it.
     pub what: Text,
 }
 
 impl ConfigError {
-    /// Trouble at a byte of the file's text.
+    /// An error at a byte offset of the text.
     pub fn at(file: &Path, text: &str, byte: usize, what: Text) -> Self {
         Self { file: file.to_owned(), place: Some(place_of(text, byte)), what }
     }
 
-    /// Trouble with the file as a whole.
+    /// An error of the whole file.
     pub fn whole(file: &Path, what: Text) -> Self {
         Self { file: file.to_owned(), place: None, what }
     }
 
-    /// A file that cannot be read or written.
+    /// An I/O error.
     pub fn io(file: &Path, error: &std::io::Error) -> Self {
         Self::whole(file, io_text(error))
     }
 }
 
-/// Why a file cannot be read or written, with the next step where there is one.
+/// The text of an I/O error, with the next step if there is one.
 fn io_text(error: &std::io::Error) -> Text {
     match error.kind() {
         std::io::ErrorKind::StorageFull => {
@@ -47,7 +47,7 @@ fn io_text(error: &std::io::Error) -> Text {
     }
 }
 
-/// The line and column, in characters, of a byte in a text.
+/// The line and column, in characters, of a byte offset.
 fn place_of(text: &str, byte: usize) -> (usize, usize) {
     let mut end = byte.min(text.len());
     while !text.is_char_boundary(end) {

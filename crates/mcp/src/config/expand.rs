@@ -1,7 +1,7 @@
-//! `${VAR}` and `${VAR:-default}`, filled in from the environment when a server is started, never in the files; and the
-//! one scanner for all that stands in `${…}`.
+//! `${VAR}` and `${VAR:-default}`, expanded from the environment when a server is started, never in files; and the scanner for
+//! `${…}`.
 
-/// A variable in our form.
+/// A variable in our syntax.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Variable<'a> {
     pub(super) name: &'a str,
@@ -9,7 +9,7 @@ pub(super) struct Variable<'a> {
 }
 
 impl<'a> Variable<'a> {
-    /// What stands between `${` and `}`, read as our form.
+    /// Parses the text between `${` and `}`.
     pub(super) fn inside(inside: &'a str) -> Option<Self> {
         let (name, default) = match inside.split_once(":-") {
             Some((name, default)) => (name, Some(default)),
@@ -18,22 +18,22 @@ impl<'a> Variable<'a> {
         is_name(name).then_some(Self { name, default })
     }
 
-    /// A text that is one variable and nothing else.
+    /// Parses a text that consists of one variable only.
     pub(super) fn whole(text: &'a str) -> Option<Self> {
         let inside = text.strip_prefix("${")?.strip_suffix('}')?;
         Self::inside(inside).filter(|_| !inside.contains('}'))
     }
 }
 
-/// Whether this can be the name of a variable here.
+/// Whether this is a valid variable name.
 pub(super) fn is_name(name: &str) -> bool {
     let mut characters = name.chars();
     characters.next().is_some_and(|first| first.is_ascii_alphabetic() || first == '_')
         && characters.all(|rest| rest.is_ascii_alphanumeric() || rest == '_')
 }
 
-/// The text with each `${…}` replaced where `replace` knows another; what it does not know, or what has no end, is text
-/// that happens to look like one: it stays, and is looked into.
+/// Replaces each `${…}` for which `replace` returns a text. Otherwise, or without a closing brace, `${` is literal text, and
+/// scanning continues after it.
 pub(super) fn map_braced<E>(
     text: &str,
     replace: &mut dyn FnMut(&str) -> Result<Option<String>, E>,
@@ -54,7 +54,7 @@ pub(super) fn map_braced<E>(
     Ok(out)
 }
 
-/// Fills the variables in; the name of the first that is not set is the error.
+/// Expands the variables. The error is the name of the first one that is not set.
 pub fn expand(text: &str, lookup: &dyn Fn(&str) -> Option<String>) -> Result<String, String> {
     map_braced(text, &mut |inside| {
         let Some(Variable { name, default }) = Variable::inside(inside) else { return Ok(None) };
@@ -63,10 +63,10 @@ pub fn expand(text: &str, lookup: &dyn Fn(&str) -> Option<String>) -> Result<Str
     })
 }
 
-/// The names of the variables that a text refers to.
+/// The names of the variables in a text.
 pub fn references(text: &str) -> Vec<String> {
     let mut names = Vec::new();
-    // A text is never refused here, so there is no error to speak of.
+    // Infallible, so there is no error to handle.
     let _ = map_braced::<std::convert::Infallible>(text, &mut |inside| {
         let variable = Variable::inside(inside);
         names.extend(variable.map(|variable| variable.name.to_owned()));

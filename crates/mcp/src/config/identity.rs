@@ -1,4 +1,5 @@
-//! What decides which process or session serves a configured server, as digests that two processes of the same owner compare.
+//! The launch identity of a server: digests that two processes of the same owner compare to decide whether they can share a
+//! connection.
 
 use std::path::{Path, PathBuf};
 
@@ -10,11 +11,11 @@ use toolhub_core::lang::Text;
 use super::spec::{ServerSpec, TransportSpec};
 use crate::error::McpError;
 
-/// Variables that describe the terminal session and not what a program does.
+/// Variables that describe the terminal session and do not affect a program's behaviour.
 const SESSION_VARIABLES: [&str; 5] = ["TERM", "SHELL", "XDG_RUNTIME_DIR", "XDG_SEAT", "XDG_VTNR"];
-/// The same, by how the name begins.
+/// The prefix of further such variables.
 const SESSION_PREFIX: &str = "XDG_SESSION_";
-/// Variables that decide how an HTTP request is sent.
+/// Variables that affect how an HTTP request is sent.
 const NETWORK_VARIABLES: [&str; 10] = [
     "HTTP_PROXY",
     "HTTPS_PROXY",
@@ -27,23 +28,23 @@ const NETWORK_VARIABLES: [&str; 10] = [
     "SSL_CERT_FILE",
     "SSL_CERT_DIR",
 ];
-/// What a process sees of the file system and of the network (Linux, namespaces(7)).
+/// The file system and network namespaces of a process (Linux, namespaces(7)).
 const NAMESPACES: [&str; 2] = ["/proc/self/ns/mnt", "/proc/self/ns/net"];
 
-/// A server as this process would connect to it now. Two processes with equal identities start the same program with the same
-/// arguments, variables, folder and sandbox, or contact the same address with the same credentials.
+/// A server as this process would connect to it now. Processes with equal identities start the same program with the same
+/// arguments, variables, folder and sandbox, or contact the same URL with the same credentials.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct LaunchIdentity {
     /// The configured entry and the consent to it.
     entry: String,
-    /// The folder that its program starts in.
+    /// The working directory of its program.
     folder: String,
     /// Variables, expanded arguments and namespaces.
     environment: String,
 }
 
 impl LaunchIdentity {
-    /// What differs, for the owner; `None` where nothing does.
+    /// Describes the difference; `None` if there is none.
     pub(crate) fn difference(&self, other: &Self) -> Option<Text> {
         if self.entry != other.entry {
             return Some(Text::new("its configuration differs there", "该进程中的配置不同"));
@@ -60,7 +61,7 @@ impl LaunchIdentity {
 }
 
 impl ServerSpec {
-    /// The identity of this server in this process. An error where it may not be started or contacted now.
+    /// The identity of this server in this process. Fails if it may not be started or contacted now.
     pub(crate) fn launch_identity(&self) -> Result<LaunchIdentity, McpError> {
         let (reached, variables, folder) = match &self.transport {
             TransportSpec::Stdio(spec) => {
@@ -72,7 +73,7 @@ impl ServerSpec {
                     .map(|(name, value)| (name, value.into_encoded_bytes()))
                     .collect();
                 let reached = json!([spec.command, spec.args, format!("{:?}", spec.fence)]);
-                // A sandboxed program without a folder of its own starts in an empty one.
+                // A sandboxed program without `cwd` starts in an empty folder.
                 let inherits = spec.cwd.is_none() && spec.fence.is_none();
                 let folder = spec.cwd.clone().or_else(|| inherits.then(|| PathBuf::from(".")));
                 (reached, variables, folder)
@@ -118,7 +119,7 @@ fn canonical(path: &Path) -> PathBuf {
     path.canonicalize().unwrap_or_else(|_| absolute(path))
 }
 
-/// A path as JSON, also one that is not UTF-8.
+/// A path as JSON, also if it is not UTF-8.
 fn bytes(path: &Path) -> Value {
     json!(path.as_os_str().as_encoded_bytes())
 }
@@ -182,7 +183,7 @@ mod tests {
 
     #[test]
     fn expanded_values_and_the_neutral_folder_of_an_untrusted_one_count() {
-        // `HOME` is set wherever tests run; the text of both entries differs by more than what it expands to.
+        // `HOME` is set in every test environment; the entries differ in their text, but not in the expanded value.
         let home = std::env::var("HOME").unwrap();
         let one = stdio(|spec| spec.args = vec!["${HOME}".to_owned()]).launch_identity().unwrap();
         let other = stdio(|spec| spec.args = vec![home]).launch_identity().unwrap();

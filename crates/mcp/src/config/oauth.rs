@@ -1,46 +1,46 @@
-//! What the owner says of a server's login: `[[servers]] oauth = { … }` in `toolhub.toml`.
+//! The OAuth settings of a server: `[[servers]] oauth = { … }` in `toolhub.toml`.
 
 use serde::Deserialize;
 
 use super::expand::expand;
 use crate::oauth::Secret;
 
-/// How to log in to a server. Everything is optional: most servers say all that is needed themselves.
+/// How to log in to a server. All fields are optional: most servers provide everything through discovery.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub struct OAuthSpec {
-    /// The name of a client that the authorization server knows already.
+    /// The id of a preregistered client.
     pub client_id: Option<String>,
-    /// Its password, if it has one; `${VAR}` is filled in from the environment.
+    /// Its secret, if it has one; `${VAR}` is expanded from the environment.
     pub client_secret: Option<Secret>,
-    /// Where a description of this client is published, for servers that take such a url as its name.
+    /// The URL of the client id metadata document, for servers that support it.
     pub client_metadata_url: Option<String>,
     /// The only authorization server to be used.
     pub issuer: Option<String>,
-    /// Whether what the server and its authorization server name may be in a private network, where their own names do
-    /// not show that they are.
+    /// Whether URLs that the server and its authorization server name may be in a private network, although the server's own
+    /// URL does not show that it is in one.
     pub private_network: bool,
-    /// The scopes to ask for, in place of those the server lists.
+    /// The scopes to request, instead of those the server lists.
     pub scopes: Vec<String>,
-    /// The port of this machine that the browser is sent back to; any free one where this is `None`.
+    /// The port for the browser redirect; any free one if this is `None`.
     pub redirect_port: Option<u16>,
-    /// Who logs in.
+    /// The grant type.
     pub grant: Grant,
 }
 
-/// Who logs in.
+/// The OAuth grant type.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Grant {
-    /// A person, in a browser.
+    /// A user, in a browser.
     #[default]
     AuthorizationCode,
-    /// The client itself, with its password; no person is asked.
+    /// The client itself, with its secret and without a user.
     ClientCredentials,
 }
 
 impl OAuthSpec {
-    /// The same with its variables filled in; the name of the first that is not set is the error.
+    /// Expands the variables. The error is the name of the first one that is not set.
     pub(crate) fn expanded(&self) -> Result<Self, String> {
         let fill = |text: &str| expand(text, &|name| std::env::var(name).ok());
         Ok(Self {

@@ -1,5 +1,5 @@
-//! The one check before a server's program is started or its address contacted. Transports take a [`Permitted`] spec, and
-//! only this file makes one.
+//! The consent check before a server's program is started or its URL contacted. Transports require a [`Permitted`] spec, and
+//! only this file creates one.
 
 use std::ops::Deref;
 
@@ -8,7 +8,7 @@ use toolhub_core::Consent;
 use super::spec::{HttpSpec, StdioSpec};
 use crate::error::McpError;
 
-/// How to reach a server, with its variables filled in, where its owner consented to that.
+/// A transport spec with expanded variables, to which the owner has consented.
 #[derive(Debug, Clone)]
 pub(crate) struct Permitted<T>(T);
 
@@ -21,7 +21,7 @@ impl<T> Deref for Permitted<T> {
 }
 
 impl StdioSpec {
-    /// The same with its variables filled in, where `consent` permits a start now. Variables are read only after that.
+    /// Checks `consent`, then expands the variables. They are not read without consent.
     pub(crate) fn permitted(&self, consent: &Consent) -> Result<Permitted<Self>, McpError> {
         let permit = consent.permit().map_err(McpError::hopeless)?;
         let mut spec = self.expanded()?;
@@ -35,7 +35,7 @@ impl StdioSpec {
 }
 
 impl HttpSpec {
-    /// The same with its variables filled in, where `consent` permits to contact it now.
+    /// Checks `consent`, then expands the variables.
     pub(crate) fn permitted(&self, consent: &Consent) -> Result<Permitted<Self>, McpError> {
         let _permit = consent.permit().map_err(McpError::hopeless)?;
         self.expanded().map(Permitted)

@@ -1,14 +1,14 @@
-//! Which file a command means where names are written without their endings: on Windows `npx` is `npx.cmd`, and the
-//! standard library only adds `.exe`. Elsewhere the system looks a command up as it is written.
+//! Finds the file of a command without extension on Windows: `npx` is `npx.cmd`, while the standard library only adds `.exe`.
+//! Other systems look a command up unchanged.
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
-/// The endings of what can be started as a program, batch files included. Others of `PATHEXT` need an interpreter.
+/// The extensions that can be started directly, including batch files. Others in `PATHEXT` need an interpreter.
 const STARTABLE: [&str; 4] = ["com", "exe", "bat", "cmd"];
 
-/// The file that `command` means on Windows: the first one by the folders of `path` and the endings of `PATHEXT`.
-/// Returns `None` if the ending is written, or if there is no such file.
+/// The file of `command` on Windows: the first match by the folders of `path` and the extensions of `PATHEXT`. Returns `None`
+/// if the command has an extension, or if there is no such file.
 pub fn with_ending(command: &str, path: &OsStr) -> Option<PathBuf> {
     let written =
         Path::new(command).extension().is_some_and(|ending| is_startable(&ending.to_string_lossy()));
@@ -28,12 +28,12 @@ pub fn with_ending(command: &str, path: &OsStr) -> Option<PathBuf> {
     if command.contains(['/', '\\']) {
         return in_folder(command.into());
     }
-    // A relative folder would be searched in the current folder, which may be a project's.
+    // A relative folder would be resolved against the current folder, which may belong to an untrusted project.
     let folders = std::env::split_paths(path).filter(|folder| folder.is_absolute());
     folders.map(|folder| folder.join(command)).find_map(in_folder)
 }
 
-/// The endings in the order of `PATHEXT`, in lower case and without their dots.
+/// The extensions in the order of `PATHEXT`, in lower case and without their dots.
 fn endings(pathext: Option<OsString>) -> Vec<String> {
     let listed = pathext.map(|list| list.to_string_lossy().to_ascii_lowercase()).unwrap_or_default();
     let listed = listed.split(';').map(|ending| ending.trim_start_matches('.').to_owned());

@@ -1,4 +1,4 @@
-//! Reading `mcpServers` files. Every complaint names file, line and column.
+//! Reads `mcpServers` files. Every error has file, line and column.
 
 use std::path::{Path, PathBuf};
 
@@ -11,7 +11,7 @@ use toolhub_core::lang::Text;
 use super::error::ConfigError;
 use super::spec::{HttpSpec, ServerSpec, StdioSpec, TransportSpec};
 
-/// The servers of a file, in its order; none where there is no such file.
+/// The servers of a file, in its order; empty if the file does not exist.
 pub fn read_servers(file: &Path) -> Result<Vec<ServerSpec>, ConfigError> {
     match std::fs::read_to_string(file) {
         Ok(text) => servers_in(file, &text),
@@ -26,9 +26,9 @@ pub(crate) fn parse_error(file: &Path, text: &str, error: &jsonc_parser::errors:
     ConfigError::at(file, text, error.range().start, Text::new(format!("not valid JSON: {what}"), zh))
 }
 
-/// The servers of a file whose text was read before, in its order. None of them has consent yet.
+/// The servers in a file's text, in its order. None of them has consent yet.
 pub fn servers_in(file: &Path, text: &str) -> Result<Vec<ServerSpec>, ConfigError> {
-    // Some editors begin a file with a mark that JSON knows nothing of.
+    // Skips a byte order mark, which JSON does not allow.
     let text = text.trim_start_matches('\u{feff}');
     if text.trim().is_empty() {
         return Ok(Vec::new());
@@ -63,7 +63,7 @@ impl Reader<'_> {
         ConfigError::at(self.file, self.text, place.start(), Text::new(en, zh))
     }
 
-    /// A file without `mcpServers` has no servers, unless it has them by another name: then nobody would know why.
+    /// A file without `mcpServers` has no servers. Reports an error if another member looks like a list of servers.
     fn no_servers(&self, root: &Object<'_>) -> Result<Vec<ServerSpec>, ConfigError> {
         let is_entry = |value: &Value<'_>| {
             value
@@ -110,7 +110,7 @@ impl Reader<'_> {
         let members = self.object(&property.value, &format!("server `{id}`"))?;
         let transport = self.transport(id, property, members)?;
         let mut spec = ServerSpec::new(ServerId::new(id), transport, self.file.to_owned());
-        // `disabled` and `enabled` are what other clients write.
+        // Other clients write `disabled` or `enabled`.
         let flag = |name: &str| {
             members.get(name).and_then(|property| property.value.as_boolean_lit()).map(|lit| lit.value)
         };
@@ -176,7 +176,7 @@ impl Reader<'_> {
         let object = self.object(&found.value, &format!("`{key}` of server `{id}`"))?;
         let pair = |property: &ObjectProp<'_>| {
             let name = property.name.as_str().to_owned();
-            // Numbers and booleans are what people write for ports and flags.
+            // Accepts numbers and booleans too, which users write for ports and flags.
             let value = match &property.value {
                 Value::NumberLit(number) => number.value.to_owned(),
                 Value::BooleanLit(flag) => flag.value.to_string(),

@@ -1,4 +1,4 @@
-//! One configured server: how it is reached, and what the owner says of it.
+//! The specification of one configured server: its transport and the owner's settings.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -19,7 +19,7 @@ use crate::era::Era;
 use crate::error::McpError;
 use crate::transport::ProcessSandbox;
 
-/// Variables a child gets without being asked: what programs need to run, and nothing that is likely secret.
+/// Variables that a child inherits by default: those that programs need to run, without likely secrets.
 const PASSED: [&str; 26] = [
     "PATH",
     "HOME",
@@ -48,7 +48,7 @@ const PASSED: [&str; 26] = [
     "TMP",
     "PATHEXT",
 ];
-/// The same, on Windows alone.
+/// The same, on Windows only.
 const PASSED_ON_WINDOWS: [&str; 9] = [
     "COMSPEC",
     "HOMEDRIVE",
@@ -60,39 +60,39 @@ const PASSED_ON_WINDOWS: [&str; 9] = [
     "USERNAME",
     "WINDIR",
 ];
-/// The same, by how the name begins.
+/// The same, by prefix.
 const PASSED_PREFIXES: [&str; 2] = ["LC_", "XDG_"];
 
 /// A server in the configuration.
 #[derive(Debug, Clone)]
 pub struct ServerSpec {
-    /// What it is called.
+    /// The server id.
     pub id: ServerId,
-    /// How it is reached.
+    /// The transport.
     pub transport: TransportSpec,
-    /// The only era to meet it in; where this is `None`, the server is asked.
+    /// The protocol era to use; detected if this is `None`.
     pub era: Option<Era>,
-    /// How long connecting may take.
+    /// The connect timeout.
     pub connect_timeout: Duration,
-    /// How long a call may take, where that differs from the usual.
+    /// The call timeout, if it differs from the default.
     pub call_timeout: Option<Duration>,
-    /// How long a child may go unused before it is stopped; never where this is `None`.
+    /// How long a child may be idle before it is stopped; `None` for never.
     pub idle_timeout: Option<Duration>,
-    /// Whether all callers share one instance of it.
+    /// Whether all callers share one instance.
     pub instances: Instances,
-    /// The roots that it is told of, as addresses; `None` where those of its one client are.
+    /// The roots to report, as URIs; those of its single client if this is `None`.
     pub roots: Option<Vec<String>>,
-    /// Whether it is used at all.
+    /// Whether it is enabled.
     pub enabled: bool,
-    /// The only tools to be used; all where this is `None`.
+    /// The allowed tools; all if this is `None`.
     pub tools: Option<Vec<String>>,
-    /// What the owner says of tools' effects, by name; `*` for all.
+    /// The owner's hints about the effects of tools, by name; `*` for all.
     pub hints: BTreeMap<String, Hints>,
-    /// What the owner says tools are good for, by name; `*` for all.
+    /// The owner's tags for tools, by name; `*` for all.
     pub tags: BTreeMap<String, Vec<String>>,
-    /// What happens to its tools when they are no longer what was approved.
+    /// What happens when tools differ from the approved ones.
     pub pin: Pin,
-    /// What the owner says of its login.
+    /// The OAuth settings.
     pub oauth: OAuthSpec,
     /// The file it was read from.
     pub origin: PathBuf,
@@ -100,32 +100,32 @@ pub struct ServerSpec {
     pub consent: Consent,
 }
 
-/// Who shares one process or session of a server.
+/// How processes or sessions of a server are shared.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Instances {
-    /// All callers.
+    /// All callers share one.
     #[default]
     Shared,
-    /// Nobody: each principal of the gateway has its own.
+    /// Each principal of the gateway has its own.
     Caller {
-        /// How many may run at a time.
+        /// Maximum number of instances.
         max: usize,
     },
 }
 
 impl Instances {
-    /// Instances of one server at a time, where its owner says nothing else.
+    /// The default maximum number of instances of one server.
     pub const DEFAULT_MAX: usize = 32;
 }
 
-/// How a server is reached.
+/// The transport of a server.
 #[derive(Debug, Clone)]
 pub enum TransportSpec {
-    /// A child process.
+    /// A child process over stdio.
     Stdio(StdioSpec),
     /// Streamable HTTP.
     Http(HttpSpec),
-    /// The old HTTP+SSE.
+    /// HTTP+SSE (2024-11-05).
     Sse(HttpSpec),
 }
 
@@ -136,28 +136,28 @@ pub struct StdioSpec {
     pub command: String,
     /// Its arguments.
     pub args: Vec<String>,
-    /// Variables set for it.
+    /// Environment variables set for it.
     pub env: Vec<(String, String)>,
-    /// The folder it starts in.
+    /// The working directory.
     pub cwd: Option<PathBuf>,
-    /// Variables of ours that it gets beside the usual ones.
+    /// Environment variables that it inherits beside the default ones.
     pub env_pass: Vec<String>,
-    /// Where the end of what it writes to its standard error is kept.
+    /// The file that keeps the end of its stderr output.
     pub log_file: Option<PathBuf>,
-    /// What fences it in.
+    /// The sandbox.
     pub fence: Option<Arc<dyn ProcessSandbox>>,
 }
 
 /// An HTTP endpoint.
 #[derive(Clone, Default)]
 pub struct HttpSpec {
-    /// Where.
+    /// The URL.
     pub url: String,
     /// Headers sent with every request.
     pub headers: Vec<(String, String)>,
 }
 
-/// Names without their values, which may be secrets.
+/// The names without the values, which may be secrets.
 fn names(pairs: &[(String, String)]) -> Vec<&str> {
     pairs.iter().map(|(name, _)| name.as_str()).collect()
 }
@@ -180,7 +180,7 @@ impl fmt::Debug for HttpSpec {
 }
 
 impl ServerSpec {
-    /// A server as the `mcpServers` format describes it, with everything else as usual.
+    /// A server as the `mcpServers` format describes it, with defaults for all other settings.
     pub fn new(id: ServerId, transport: TransportSpec, origin: PathBuf) -> Self {
         Self {
             id,
@@ -202,18 +202,19 @@ impl ServerSpec {
         }
     }
 
-    /// A hash that changes when the server may be another one: over the JSON of how it is reached, where no two entries
-    /// have the same text, and the digest of the folder and the files that its consent is bound to.
+    /// A hash that changes when the server may be another one: over the JSON of its transport, in which different entries have
+    /// different texts, and the digest of the folder and files that its consent is bound to.
     pub fn fingerprint(&self) -> String {
-        // What it lists may differ between eras, and a failure in one says nothing of the other.
+        // The tools may differ between eras, and a failure in one era does not apply to the other.
         let era = self.era.map(|era| era.name());
         let entry = json!([self.transport.name(), self.reached(), era, self.consent.digest()]);
         let digest = Sha256::digest(entry.to_string().as_bytes());
         digest.iter().take(16).map(|byte| format!("{byte:02x}")).collect()
     }
 
-    /// Whether a connection made for the other entry serves this one: all that both say is the same. What consent is bound to is
-    /// not compared, since it is checked before each start, nor is the sandbox, which does not tell its policy.
+    /// Whether a connection made for the other entry can serve this one: all settings are equal. The files that consent is
+    /// bound to are not compared, since they are checked before each start; nor is the sandbox, which does not expose its
+    /// policy.
     pub fn is_same_entry(&self, other: &Self) -> bool {
         let settings = |spec: &Self| {
             (
@@ -234,7 +235,7 @@ impl ServerSpec {
             && settings(self) == settings(other)
     }
 
-    /// How it is reached, as JSON.
+    /// The transport as JSON.
     pub(super) fn reached(&self) -> serde_json::Value {
         match &self.transport {
             TransportSpec::Stdio(spec) => json!({
@@ -250,25 +251,25 @@ impl ServerSpec {
         }
     }
 
-    /// What the owner says of a tool's effects.
+    /// The owner's hints about the effects of a tool.
     pub fn hints_of(&self, tool: &str) -> Hints {
         let named = self.hints.get(tool).copied().unwrap_or_default();
         named.or(self.hints.get("*").copied().unwrap_or_default())
     }
 
-    /// What the owner says a tool is good for; empty where nothing is said.
+    /// The owner's tags for a tool; may be empty.
     pub fn tags_of(&self, tool: &str) -> Vec<String> {
         self.tags.get(tool).or_else(|| self.tags.get("*")).cloned().unwrap_or_default()
     }
 
-    /// Whether a tool is to be used.
+    /// Whether a tool is allowed.
     pub fn allows(&self, tool: &str) -> bool {
         self.tools.as_ref().is_none_or(|allowed| allowed.iter().any(|name| name == tool))
     }
 }
 
 impl TransportSpec {
-    /// Its name.
+    /// The name in the configuration.
     pub fn name(&self) -> &'static str {
         match self {
             Self::Stdio(_) => "stdio",
@@ -292,7 +293,7 @@ fn fill_pairs(pairs: &[(String, String)]) -> Result<Vec<(String, String)>, McpEr
 }
 
 impl StdioSpec {
-    /// The same with its variables filled in.
+    /// Expands the variables.
     pub(super) fn expanded(&self) -> Result<Self, McpError> {
         let cwd = self.cwd.as_ref().map(|folder| fill(&folder.to_string_lossy())).transpose()?;
         Ok(Self {
@@ -306,7 +307,7 @@ impl StdioSpec {
         })
     }
 
-    /// All variables the child sees.
+    /// The complete environment of the child.
     pub(crate) fn environment(&self) -> BTreeMap<String, std::ffi::OsString> {
         let passed = |name: &str| {
             PASSED.contains(&name)
@@ -321,7 +322,7 @@ impl StdioSpec {
         inherited.chain(own).collect()
     }
 
-    /// What is started: on Windows the file that the command means, as the child would look it up.
+    /// The program to start: on Windows, the file that the child's `PATH` resolves the command to.
     pub(crate) fn program(&self) -> std::ffi::OsString {
         let path = || {
             let variables = self.environment();
@@ -331,7 +332,7 @@ impl StdioSpec {
         file.map_or_else(|| self.command.clone().into(), Into::into)
     }
 
-    /// Why the program could not be started, in words that help.
+    /// The error text for a program that could not be started.
     pub(crate) fn why_not_started(&self, error: &std::io::Error) -> Text {
         let command = &self.command;
         match (&self.cwd, error.kind()) {
@@ -354,13 +355,13 @@ impl StdioSpec {
     }
 }
 
-/// Names of variables are the same in capitals and in small letters there: `PATH` is mostly written `Path`.
+/// Variable names on Windows are case-insensitive: `PATH` is mostly written `Path`.
 fn is_passed_on_windows(name: &str) -> bool {
     PASSED.iter().chain(&PASSED_ON_WINDOWS).any(|known| known.eq_ignore_ascii_case(name))
 }
 
 impl HttpSpec {
-    /// The same with its variables filled in.
+    /// Expands the variables.
     pub(super) fn expanded(&self) -> Result<Self, McpError> {
         Ok(Self { url: fill(&self.url)?, headers: fill_pairs(&self.headers)? })
     }

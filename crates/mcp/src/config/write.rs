@@ -1,4 +1,4 @@
-//! Writing a file whole or not at all.
+//! Atomic file replacement, and the lock for editing a file.
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use sha2::{Digest, Sha256};
 
 use super::error::ConfigError;
 
-/// Holds an advisory lock; removes its file when dropped.
+/// Holds an advisory lock; removes the lock file on drop.
 #[derive(Debug)]
 pub(in crate::config) struct FileLock {
     file: std::fs::File,
@@ -16,15 +16,15 @@ pub(in crate::config) struct FileLock {
 
 impl Drop for FileLock {
     fn drop(&mut self) {
-        // Removed while the lock is held: a process that waits for it sees that the path no longer is this file, and
-        // opens the path again. Elsewhere than on Unix that cannot be told, so the file stays.
+        // Removed while the lock is held: a waiting process detects that the path no longer refers to its open file, and opens
+        // the path again. Other systems than Unix cannot detect this, so the file stays there.
         if cfg!(unix) && is_at(&self.file, &self.path) {
             let _ = std::fs::remove_file(&self.path);
         }
     }
 }
 
-/// Whether `path` still names the open file.
+/// Whether `path` still refers to the open file.
 fn is_at(file: &std::fs::File, path: &Path) -> bool {
     #[cfg(unix)]
     {
@@ -39,7 +39,7 @@ fn is_at(file: &std::fs::File, path: &Path) -> bool {
     }
 }
 
-/// Keeps other hubs from changing a file while it is read, edited and written; until the guard is dropped.
+/// Locks a file against other hubs while it is read, edited and written, until the guard is dropped.
 pub(in crate::config) fn lock(file: &Path) -> Result<FileLock, ConfigError> {
     let target = std::path::absolute(file).unwrap_or_else(|_| file.to_owned());
     let digest = Sha256::digest(target.as_os_str().as_encoded_bytes());
@@ -55,9 +55,9 @@ pub(in crate::config) fn lock(file: &Path) -> Result<FileLock, ConfigError> {
     }
 }
 
-/// Replaces a file's text in one step; a crash leaves the old or the new one. Its permissions stay as they
-/// were; a new file is the owner's alone, since it may hold secrets. A link is followed, not replaced; what is no file (a
-/// device, a pipe) is written to and stays what it is.
+/// Replaces a file's content atomically; a crash leaves the old or the new one. Permissions are preserved; a new file is
+/// readable by the owner only, since it may hold secrets. A symbolic link is followed, not replaced; special files (a device, a
+/// pipe) are written to directly.
 pub fn write_whole(file: &Path, text: &str) -> Result<(), ConfigError> {
     let target = std::fs::canonicalize(file).unwrap_or_else(|_| file.to_owned());
     let failed = |error: std::io::Error| ConfigError::io(file, &error);
@@ -80,8 +80,8 @@ pub fn write_whole(file: &Path, text: &str) -> Result<(), ConfigError> {
     Ok(())
 }
 
-/// Creates a folder, and those around it that are missing, for the owner alone whatever the umask is: what can write to
-/// the folder decides which programs run.
+/// Creates a folder and its missing parents with mode 0700, whatever the umask: write access to the folder decides which
+/// programs run.
 fn create_folder(folder: &Path) -> std::io::Result<()> {
     let mut builder = std::fs::DirBuilder::new();
     builder.recursive(true);

@@ -1,4 +1,4 @@
-//! The member scanner and the raw views of JSON, compared to `serde_json`.
+//! Compares the member scanner and the raw views of JSON with `serde_json`.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -12,10 +12,10 @@ use toolhub_core::json::{KeyProblem, MAX_DEPTH, canonical, pretty, too_deep};
 
 use crate::scan::{Scan, has_member, is_plain};
 
-/// Nesting up to this depth is followed by the scanner.
+/// The maximum nesting depth of the scanner.
 const SCANNED_DEPTH: usize = 64;
 
-/// The members of an object in their order, duplicates included, as `serde_json` reads them.
+/// The members of an object in order, including duplicates, as `serde_json` reads them.
 #[derive(Debug)]
 pub(crate) struct Members(pub(crate) Vec<(String, Box<RawValue>)>);
 
@@ -44,14 +44,14 @@ impl<'de> Deserialize<'de> for Members {
 }
 
 impl Members {
-    /// The members of the object that a text is.
+    /// The members of the object in a text.
     pub(crate) fn of(text: &str) -> Option<Vec<(String, String)>> {
         let Self(members) = serde_json::from_str(text).ok()?;
         Some(members.into_iter().map(|(name, value)| (name, value.get().to_owned())).collect())
     }
 }
 
-/// How deeply a text is nested: an upper bound for what is no JSON.
+/// The nesting depth of a text; an upper bound if it is not JSON.
 fn depth(text: &str) -> usize {
     let (mut depth, mut deepest, mut in_string, mut escaped) = (0_usize, 0, false, false);
     for byte in text.bytes() {
@@ -70,7 +70,7 @@ fn depth(text: &str) -> usize {
     deepest
 }
 
-/// A key that stands twice in one object of a text, after unescaping, at any depth; as `serde_json` reads it.
+/// A key that occurs twice in one object, after unescaping, at any depth, as `serde_json` reads it.
 pub(crate) fn repeated_key(text: &str) -> Option<String> {
     let Some(members) = Members::of(text) else {
         let items = serde_json::from_str::<Vec<Box<RawValue>>>(text).unwrap_or_default();
@@ -81,7 +81,7 @@ pub(crate) fn repeated_key(text: &str) -> Option<String> {
     twice.or_else(|| members.iter().find_map(|(_, value)| repeated_key(value)))
 }
 
-/// What the scanner accepts, `serde_json` reads the same; what it does not accept is no JSON, or nested too deeply for it.
+/// Checks that the scanner and `serde_json` agree, and that rejected texts are invalid or nested too deeply.
 pub fn json_members(data: &[u8]) {
     let text = &*String::from_utf8_lossy(data);
     let slow = serde_json::from_str::<&RawValue>(text).ok().map(RawValue::get);
@@ -99,11 +99,11 @@ pub fn json_members(data: &[u8]) {
         }
         Err(_) => assert!(slow.is_none()),
     }
-    // Neither may fail on what is no JSON.
+    // Neither may panic on invalid JSON.
     let _ = (canonical(text), pretty(text));
 }
 
-/// A key that stands twice is found, and nothing else is: but for keys that `serde_json` cannot read as text.
+/// Checks that exactly the duplicate keys are found, except for keys that `serde_json` cannot decode.
 fn ambiguous_keys(raw: &RawJson) {
     let (problem, twice) = (raw.key_problem(), repeated_key(raw.get()));
     let has_surrogates = raw.get().to_ascii_lowercase().contains("\\ud");
@@ -114,7 +114,7 @@ fn ambiguous_keys(raw: &RawJson) {
     }
 }
 
-/// For JSON the depth is exact; for what is none both count alike.
+/// Exact for JSON; for other texts both count in the same way.
 fn too_deep_slowly(text: &str) -> bool {
     depth(text) > MAX_DEPTH
 }
@@ -138,7 +138,7 @@ fn scanned_members(text: &str) {
     }
 }
 
-/// The views of a value agree with each other and with `serde_json`.
+/// Checks that the views of a value agree with each other and with `serde_json`.
 fn raw_views(raw: &RawJson) {
     let text = raw.get();
     let all = Members::of(text);
@@ -162,7 +162,7 @@ fn raw_views(raw: &RawJson) {
     }
     let string = serde_json::from_str::<String>(text).ok();
     assert_eq!(raw.text().as_deref(), string.as_deref());
-    // A tree cannot be made of a text with a surrogate alone, which a raw value keeps.
+    // A tree cannot represent a lone surrogate, which a raw value keeps.
     let Ok(value) = serde_json::from_str::<Value>(text) else { return };
     assert_eq!(raw.value(), value);
     let same = |text: &str| serde_json::from_str::<Value>(text).ok() == Some(value.clone());

@@ -1,5 +1,5 @@
-//! Checks for fuzzing: each takes arbitrary bytes and asserts what must hold for them. `cargo xtask fuzz` runs them guided by
-//! coverage; the tests here run each over its seeds and some thousand mutations of them.
+//! Fuzz targets: each takes arbitrary bytes and asserts invariants. `cargo xtask fuzz` runs them guided by coverage; the tests
+//! here run each over its seeds and some thousand mutations of them.
 
 #[path = "../../../../fuzz/shared/hyper_client.rs"]
 pub(crate) mod hyper_client;

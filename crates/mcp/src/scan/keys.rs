@@ -1,22 +1,22 @@
-//! Duplicate keys, noticed while a text is scanned: a fingerprint of each key is compared with those of its object. A
-//! match is a suspicion, which `toolhub_core::json::key_problem` decides; no match is certain.
+//! Detects duplicate keys during a scan: compares a fingerprint of each key with those of the same object. Matches are verified
+//! by `toolhub_core::json::key_problem`; no match means that there is no duplicate.
 
-/// Keys of open objects that are remembered; with more the whole text is a suspicion.
+/// Maximum number of remembered keys of open objects; with more, the text has to be verified.
 const MAX_KEYS: usize = 32;
-/// Objects within objects that are followed: one byte of `starts` for each.
+/// Maximum number of nested objects: one byte of `starts` for each.
 const MAX_OPEN: u32 = 8;
 
-/// What a scan does with the keys it passes.
+/// How a scan treats keys.
 pub(crate) trait Keys: Default {
-    /// An object begins.
+    /// An object starts.
     fn open(&mut self);
-    /// A key of the innermost object, as it is written between its quotes.
+    /// A key of the innermost object, as written between its quotes.
     fn key(&mut self, key: &[u8], escaped: bool);
     /// The innermost object ends.
     fn close(&mut self);
 }
 
-/// Ignores keys: for texts that are handed on as they are.
+/// Ignores keys: for texts that are forwarded unchanged.
 #[derive(Default)]
 pub(crate) struct Unchecked;
 
@@ -29,19 +29,19 @@ impl Keys for Unchecked {
     fn close(&mut self) {}
 }
 
-/// Compares keys: for texts that something is decided by.
+/// Compares keys: for texts that decisions depend on.
 #[derive(Default)]
 pub(crate) struct Compared {
     prints: [u64; MAX_KEYS],
     count: usize,
-    /// Where the keys of each open object begin, the innermost in the lowest byte.
+    /// The index of the first key of each open object, the innermost in the lowest byte.
     starts: u64,
     open: u32,
     suspicious: bool,
 }
 
 impl Compared {
-    /// Whether an object may have a key twice.
+    /// Whether an object may have a duplicate key.
     pub(crate) fn is_suspicious(&self) -> bool {
         self.suspicious
     }
@@ -78,7 +78,7 @@ impl Keys for Compared {
     }
 }
 
-/// The same for equal keys, and nearly always another for others: length, beginning and end.
+/// Equal for equal keys, and nearly always different otherwise: combines length, start and end.
 #[inline]
 fn fingerprint(key: &[u8]) -> u64 {
     let (first, last) = match (key.first_chunk::<8>(), key.last_chunk::<8>()) {

@@ -1,10 +1,10 @@
-//! What the scanner finds is what `serde_json` finds, for whatever text.
+//! Tests that the scanner and `serde_json` find the same in any text.
 
 use proptest::prelude::*;
 
 use super::*;
 
-/// Texts of values, with odd white space, escapes, numbers of every spelling and names that are there twice.
+/// JSON texts with unusual whitespace, escapes, all number formats and duplicate names.
 pub(crate) fn any_text() -> impl Strategy<Value = String> {
     let leaf = prop_oneof![
         Just("null".to_owned()),
@@ -35,7 +35,7 @@ fn any_string() -> impl Strategy<Value = String> {
     ]
 }
 
-/// The same text with a piece of it broken.
+/// The text with one position corrupted.
 pub(crate) fn broken(text: &str, at: prop::sample::Index, with: &str) -> String {
     let mut places: Vec<usize> = text.char_indices().map(|(at, _)| at).collect();
     places.push(text.len());

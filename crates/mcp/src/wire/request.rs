@@ -1,4 +1,4 @@
-//! The text of a request: written by hand, since every call is one.
+//! Serializes requests by hand, since every call is one.
 
 use std::borrow::Cow;
 use std::sync::LazyLock;
@@ -8,42 +8,42 @@ use toolhub_core::{Digits, RawJson, RawObject};
 use crate::era::{CAPABILITIES, CLIENT_INFO, INFO, LOG_LEVEL, VERSION};
 use crate::scan;
 
-/// Room for a request, but for the arguments of a call.
+/// Reserved size of a request without the arguments of a call, in bytes.
 const ROOM: usize = 448;
-/// What the progress of a request is told under.
+/// The `_meta` member with the progress token.
 const PROGRESS: &str = "progressToken";
 
-/// What a request says.
+/// The content of a request.
 #[derive(Clone, Copy)]
 pub(crate) struct Said<'a> {
     pub(crate) method: &'a str,
-    /// The name and the arguments of what is called, which come before the other params.
+    /// The name and arguments of a tool call, written before the other params.
     pub(crate) call: Option<(&'a str, &'a RawJson)>,
     pub(crate) params: &'a RawObject,
 }
 
-/// What goes along with a request as `_meta`.
+/// The `_meta` of a request.
 #[derive(Default)]
 pub(crate) struct Meta<'a> {
-    /// What whoever wants it sent along.
+    /// The members that the client sent.
     pub(crate) given: Cow<'a, RawObject>,
-    /// What a modern request says of itself.
+    /// The members of a modern request.
     pub(crate) modern: Option<Modern<'a>>,
-    /// What its progress is told under.
+    /// The progress token.
     pub(crate) progress: Option<u64>,
 }
 
-/// What a modern request says of itself (2026-07-28, basic/index: `_meta`).
+/// The `_meta` members of a modern request (2026-07-28, basic/index: `_meta`).
 pub(crate) struct Modern<'a> {
-    /// The version that it is made in.
+    /// The protocol version.
     pub(crate) version: &'a str,
-    /// What can be asked of us.
+    /// The client capabilities.
     pub(crate) can: RawJson,
-    /// How grave what is logged must be for us to hear of it, where we want to.
+    /// The minimum log level, if log messages are wanted.
     pub(crate) hears: Option<RawJson>,
 }
 
-/// Who we are and what can be asked of us, up to where that stands.
+/// The members with our name and capabilities, up to the capabilities' value.
 static WHO: LazyLock<String> = LazyLock::new(|| format!(r#","{INFO}":{CLIENT_INFO},"{CAPABILITIES}":"#));
 
 impl Meta<'_> {
@@ -51,7 +51,7 @@ impl Meta<'_> {
         self.given.is_empty() && self.modern.is_none() && self.progress.is_none()
     }
 
-    /// Whether it has a member of that name beside what was given, also to a server that ignores the case of keys.
+    /// Whether it sets a member of that name itself, also for a server that ignores the case of keys.
     fn has_own(&self, name: &str) -> bool {
         let is = |own: &str| name.eq_ignore_ascii_case(own);
         let of_modern = |modern: &Modern<'_>| {
@@ -80,7 +80,7 @@ impl Meta<'_> {
     }
 }
 
-/// The text of a request: its params, and with them what goes along. Values stand in it as they are, line breaks and all.
+/// Serializes a request with its params and `_meta`. Raw values are copied unchanged, including line breaks.
 pub(crate) fn request(id: u64, said: Said<'_>, meta: &Meta<'_>) -> String {
     let Said { method, call, params } = said;
     let mut text = String::with_capacity(ROOM + call.map_or(0, |(_, arguments)| arguments.get().len()));
@@ -111,7 +111,7 @@ pub(crate) fn request(id: u64, said: Said<'_>, meta: &Meta<'_>) -> String {
     text
 }
 
-/// Writes a string; hardly any needs escapes.
+/// Writes a string; escapes are rare.
 fn write_text(to: &mut String, text: &str) {
     if scan::is_plain(text) {
         to.push('"');
@@ -122,14 +122,14 @@ fn write_text(to: &mut String, text: &str) {
     }
 }
 
-/// Writes a name of our own, which needs no escapes.
+/// Writes one of our own member names, which need no escapes.
 fn write_own(to: &mut String, name: &str, comma: &mut bool) {
     to.push_str(if std::mem::replace(comma, true) { ",\"" } else { "\"" });
     to.push_str(name);
     to.push_str("\":");
 }
 
-/// Writes the name of a member.
+/// Writes a member name.
 fn write_name(to: &mut String, name: &str, comma: &mut bool) {
     if std::mem::replace(comma, true) {
         to.push(',');

@@ -1,4 +1,4 @@
-//! Reading one entry of a client: its variables into our form, its paths into ones that hold anywhere.
+//! Reads one entry of a client: converts its variables into our syntax, and its relative paths into absolute ones.
 
 use std::path::{Path, PathBuf};
 
@@ -13,32 +13,32 @@ use super::places::{Place, Scope, Surroundings, System};
 use super::variables::{Variable, as_name, is_name, map_bare, map_braced, ours};
 use crate::oauth::Secret;
 
-/// Where a file stands, as far as its values depend on it.
+/// The location of a file, as far as its values depend on it.
 #[derive(Debug, Clone)]
 pub(super) struct Context {
     /// The folder of the project that the file belongs to.
     pub(super) workspace: Option<PathBuf>,
     /// The current folder.
     pub(super) folder: PathBuf,
-    /// The values that VS Code asks its user for: id and default.
+    /// The input prompts of VS Code: id and default.
     pub(super) inputs: Vec<(String, Option<String>)>,
     pub(super) windows: bool,
 }
 
-/// Which variables a client fills in.
+/// The variable syntax of a client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Forms {
-    /// `${VAR}` and `${VAR:-default}`, as here.
+    /// `${VAR}` and `${VAR:-default}`, as in toolhub.
     Ours,
-    /// These, and `$VAR`.
+    /// The same, and `$VAR`.
     Shell,
     /// `${env:VAR}`, `${workspaceFolder}` and others.
     Editor,
-    /// None: what looks like one is text.
+    /// None: the client expands no variables.
     Nothing,
 }
 
-/// What a client's own reader found in an entry.
+/// The result of a client's own reader for an entry.
 pub(super) struct Read {
     pub(super) transport: TransportSpec,
     pub(super) forms: Forms,
@@ -63,7 +63,7 @@ impl Context {
         Self { workspace, folder: around.folder.clone(), inputs: Vec::new(), windows }
     }
 
-    /// One entry, of which `read` takes what it knows.
+    /// Reads one entry with the client's reader `read`.
     pub(super) fn entry(
         &self,
         id: &str,
@@ -83,7 +83,7 @@ impl Context {
     }
 }
 
-/// Puts the values of one entry into our words.
+/// Converts the values of one entry into our syntax.
 struct Translator<'a> {
     context: &'a Context,
     forms: Forms,
@@ -122,7 +122,7 @@ impl Translator<'_> {
         }
     }
 
-    /// A variable of VS Code and Cursor.
+    /// Converts a variable of VS Code and Cursor.
     fn editor(&mut self, inside: &str) -> Option<String> {
         let workspace = self.context.workspace.as_deref();
         match inside.split_once(':') {
@@ -167,7 +167,7 @@ impl Translator<'_> {
         ours(&name, default)
     }
 
-    /// What the client does not fill in, and we do.
+    /// Adds a note for text that is a variable in toolhub, but not for the client.
     fn was_text(&mut self, inside: &str) -> Option<String> {
         if let Some(Variable { name, .. }) = Variable::inside(inside) {
             self.note(Text::new(
@@ -184,7 +184,7 @@ impl Translator<'_> {
         }
     }
 
-    /// A project's file counts paths from the project; `mcp.json` is used from anywhere.
+    /// Makes paths absolute: project files use paths relative to the project, while `mcp.json` is used from any folder.
     fn settle(&mut self, transport: &mut TransportSpec) {
         let (Some(workspace), TransportSpec::Stdio(spec)) = (&self.context.workspace, transport) else {
             return;
@@ -209,7 +209,7 @@ impl Translator<'_> {
     }
 }
 
-/// Variables of VS Code that mean nothing outside an editor.
+/// Variables of VS Code that have no meaning outside an editor.
 const EDITOR_ONLY: [&str; 15] = [
     "file",
     "fileWorkspaceFolder",

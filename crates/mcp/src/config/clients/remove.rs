@@ -1,4 +1,4 @@
-//! Taking servers out of the text of a file, and putting back what an earlier edit took: every other entry stays as it is.
+//! Removes servers from the text of a file, and restores those that an earlier edit removed. All other entries are unchanged.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -13,39 +13,39 @@ use super::merge::{Refused, Target};
 use super::syntax::{Entries, Obstacle, Source, object_at};
 use super::{Format, without_mark};
 
-/// The entries of a file's text as they are written, by name.
+/// The raw entries in a file's text, by name.
 pub fn entries(format: Format, file: &Path, text: &str) -> Result<Map<String, Value>, ConfigError> {
     let document = format.syntax.parse(file, without_mark(text))?;
     Ok(object_at(&document, format.path).cloned().unwrap_or_default())
 }
 
-/// The entry that a format has for a server; `None` if the format cannot express it.
+/// The entry for a server in a format; `None` if the format cannot express it.
 pub fn entry_of(format: Format, server: &ClientServer) -> Option<Value> {
     (format.write)(server).ok().map(|written| Value::Object(written.members))
 }
 
-/// The text without the entries of these names. Names that are not in it are ignored.
+/// The text without the entries of these names. Missing names are ignored.
 pub fn remove(target: &Target<'_>, ids: &[String]) -> Result<String, Refused> {
     let present = entries(target.format, target.file, target.text).map_err(Refused::Config)?;
     let ids: Vec<&str> = ids.iter().map(String::as_str).filter(|id| present.contains_key(*id)).collect();
     edit(target, &ids, &Entries::new())
 }
 
-/// What an undo did to the entries of a file that changed since.
+/// The result of an undo in a file that has changed since.
 #[derive(Debug)]
 pub struct Reversal {
-    /// The whole text.
+    /// The complete text.
     pub text: String,
-    /// Entries that the earlier edit had added, and that are gone now.
+    /// Entries that the earlier edit had added, now removed.
     pub removed: Vec<String>,
-    /// Entries that the earlier edit had taken, and that are back.
+    /// Entries that the earlier edit had removed, now restored.
     pub restored: Vec<String>,
-    /// Entries that differ from what the earlier edit wrote or took: they stay as they are.
+    /// Entries that differ from those the earlier edit wrote or removed: left unchanged.
     pub kept: Vec<String>,
 }
 
-/// Undoes in `target` the change of entries from `before` to `after`; `keep` are added entries that are to stay. An entry that is
-/// neither as the edit left it nor missing has another owner and stays.
+/// Undoes the change of entries from `before` to `after` in `target`; the added entries in `keep` stay. An entry that has been
+/// modified since the edit stays too.
 pub fn revert(target: &Target<'_>, before: &str, after: &str, keep: &[String]) -> Result<Reversal, Refused> {
     let read = |text: &str| entries(target.format, target.file, text).map_err(Refused::Config);
     let (before, after, current) = (read(before)?, read(after)?, read(target.text)?);
@@ -77,7 +77,7 @@ pub fn revert(target: &Target<'_>, before: &str, after: &str, keep: &[String]) -
     Ok(Reversal { text, removed, restored, kept })
 }
 
-/// Adds entries, then removes others, and reads back each of the two texts.
+/// Adds entries, then removes others, and verifies the text after each step.
 fn edit(target: &Target<'_>, ids: &[&str], back: &Entries) -> Result<String, Refused> {
     let Format { syntax, path, .. } = target.format;
     let text = without_mark(target.text);
@@ -174,7 +174,7 @@ mod tests {
                 edit(&target(client, text), &[], entries).unwrap_or_else(|error| panic!("{error:?}"))
             };
             let after = remove(&target(client, &put(text, &entry("hub"))), &["a".to_owned()]).unwrap();
-            // The user added `mine` since, and took `a` for another purpose in the second round.
+            // The user has added `mine` meanwhile, and reuses the name `a` in the second part.
             let mut mine = entry("mine");
             mine[0].0 = "mine".to_owned();
             let edited = put(&after, &mine);

@@ -1,4 +1,4 @@
-//! The languages that config files are written in: each is read into one tree, and gets entries at a place in it.
+//! The syntaxes of configuration files: each is parsed into one tree type, and supports inserting and removing entries.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use toolhub_core::lang::Text;
 use super::super::error::ConfigError;
 use super::{json, toml, yaml};
 
-/// A language of config files.
+/// The syntax of a configuration file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Syntax {
     Json,
@@ -16,12 +16,12 @@ pub(super) enum Syntax {
     Yaml,
 }
 
-/// Why a text did not get its entries.
+/// Why the entries could not be inserted or removed.
 #[derive(Debug)]
 pub(super) enum Obstacle {
-    /// The file is not right as it is.
+    /// The file is invalid.
     Config(ConfigError),
-    /// It is right, but written in a way that cannot be edited without touching the rest.
+    /// The file is valid, but cannot be edited without changing other content.
     Unsafe(Text),
 }
 
@@ -31,18 +31,18 @@ impl From<ConfigError> for Obstacle {
     }
 }
 
-/// The text of a file, and which file it is.
+/// A file and its text.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Source<'a> {
     pub(super) file: &'a Path,
     pub(super) text: &'a str,
 }
 
-/// Servers as a file is to hold them, by name.
+/// The server entries to write, by name.
 pub(super) type Entries = Vec<(String, Map<String, Value>)>;
 
 impl Syntax {
-    /// The text as a tree; an empty one is an empty object.
+    /// Parses the text; an empty text is an empty object.
     pub(super) fn parse(self, file: &Path, text: &str) -> Result<Value, ConfigError> {
         if text.trim().is_empty() {
             return Ok(Value::Object(Map::new()));
@@ -54,7 +54,7 @@ impl Syntax {
         }
     }
 
-    /// The text with these entries in the object at `path`; an entry of the same name goes.
+    /// The text with these entries in the object at `path`; entries of the same name are replaced.
     pub(super) fn insert(
         self,
         source: Source<'_>,
@@ -78,12 +78,12 @@ impl Syntax {
     }
 }
 
-/// The object at a path, where there is one.
+/// The object at a path, if there is one.
 pub(super) fn object_at<'v>(document: &'v Value, path: &[&str]) -> Option<&'v Map<String, Value>> {
     path.iter().try_fold(document, |value, key| value.get(key))?.as_object()
 }
 
-/// What is said of a value at `path` that should be an object.
+/// The error for a value at `path` that is not an object.
 pub(super) fn not_an_object(file: &Path, path: &[&str]) -> ConfigError {
     let what = match path {
         [] => return ConfigError::whole(file, Text::new("the file should be an object", "文件应为对象")),

@@ -1,4 +1,4 @@
-//! Realistic files of every client: what they become here, and what ours become there.
+//! Imports realistic files of every client, and exports our servers to each of them.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -22,7 +22,7 @@ fn place(client: Client, project: bool) -> Place {
     Place { client, file: "the file".into(), scope }
 }
 
-/// What is read from a file of the user, as `mcp.json` would have it, with extras and remarks beside it.
+/// The servers read from a client's file, in the form of `mcp.json`, with extras and notes.
 fn read_all(place: &Place, text: &str) -> Value {
     let mut all = serde_json::Map::new();
     for found in read(place, text, &around()).unwrap() {
@@ -292,7 +292,7 @@ extensions:
     );
 }
 
-/// Ours, with everything that a server can have here.
+/// Servers with all settings that toolhub supports.
 fn ours() -> Vec<ClientServer> {
     let text = r#"{"mcpServers": {
         "plain": {"command": "npx", "args": ["-y", "数据"], "env": {"MODE": "a b"}},
@@ -314,7 +314,7 @@ fn ours() -> Vec<ClientServer> {
     servers
 }
 
-/// Brings ours into an empty file of a client: what stands in it then, and what was left out or skipped.
+/// Exports our servers into an empty file of a client. Returns its text, and the fields or servers that were left out.
 fn exported(client: Client) -> (String, BTreeMap<String, String>) {
     let format = client.format();
     let target = Target { file: Path::new("the file"), text: "", format, replace: false };

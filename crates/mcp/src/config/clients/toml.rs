@@ -1,4 +1,4 @@
-//! TOML: read into a tree, edited with its comments and its order kept.
+//! TOML: parsed into a tree, and edited with comments and order preserved.
 
 use std::path::Path;
 
@@ -44,7 +44,7 @@ pub(super) fn insert(source: Source<'_>, path: &[&str], entries: &Entries) -> Re
     Ok(document.to_string())
 }
 
-/// Comments at the head of the file stay there; those above an entry farther down move to the end of the text.
+/// Comments at the start of the file stay there; those above an entry further down move to the end of the text.
 pub(super) fn remove(source: Source<'_>, path: &[&str], ids: &[&str]) -> Result<String, Obstacle> {
     let Source { file, text } = source;
     let mut document: DocumentMut = text.parse().map_err(|error: toml_edit::TomlError| {
@@ -99,7 +99,7 @@ fn inline_of(members: &Map<String, Value>) -> InlineTable {
     members.iter().filter_map(|(name, value)| Some((name.as_str(), value_of(value)?))).collect()
 }
 
-/// TOML has no null.
+/// Converts a value; `None` for null, which TOML does not have.
 fn value_of(value: &Value) -> Option<toml_edit::Value> {
     Some(match value {
         Value::Null => return None,

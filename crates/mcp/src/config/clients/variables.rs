@@ -1,18 +1,18 @@
-//! `${…}` in other clients' values, and what it is called here. Nothing is ever filled in.
+//! Converts `${…}` in values of other clients into our syntax. Never expands a variable.
 
 use std::convert::Infallible;
 
 use super::super::expand;
 pub(super) use super::super::expand::{Variable, is_name};
 
-/// A name made into one that a variable can have: `api-key` becomes `API_KEY`.
+/// Converts a text into a valid variable name: `api-key` becomes `API_KEY`.
 pub(super) fn as_name(text: &str) -> String {
     let word = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' };
     let name: String = text.chars().map(word).collect();
     if is_name(&name) { name } else { format!("_{name}") }
 }
 
-/// A variable as it is written here. A default that would end too early is left out.
+/// A variable in our syntax. A default that contains `}` is omitted.
 pub(super) fn ours(name: &str, default: Option<&str>) -> String {
     match default.filter(|default| !default.contains('}')) {
         Some(default) => format!("${{{name}:-{default}}}"),
@@ -20,13 +20,13 @@ pub(super) fn ours(name: &str, default: Option<&str>) -> String {
     }
 }
 
-/// The text with each `${…}` replaced where `replace` knows another; what it does not know stays.
+/// Replaces each `${…}` for which `replace` returns a text.
 pub(super) fn map_braced(text: &str, replace: &mut dyn FnMut(&str) -> Option<String>) -> String {
     let Ok(mapped) = expand::map_braced::<Infallible>(text, &mut |inside| Ok(replace(inside)));
     mapped
 }
 
-/// The text with each bare `$NAME` replaced; what is in braces stays.
+/// Replaces each bare `$NAME` for which `replace` returns a text; `${…}` is unchanged.
 pub(super) fn map_bare(text: &str, replace: &mut dyn FnMut(&str) -> Option<String>) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
@@ -45,7 +45,7 @@ pub(super) fn map_bare(text: &str, replace: &mut dyn FnMut(&str) -> Option<Strin
     out
 }
 
-/// Whether there is anything in a text that is filled in here.
+/// Whether a text contains a variable in our syntax.
 pub(super) fn has_variables(text: &str) -> bool {
     let mut found = false;
     map_braced(text, &mut |inside| {

@@ -1,5 +1,5 @@
-//! YAML: entries are written as lines of their own, and every other line stays as it was. What cannot be done
-//! in whole lines is refused; the caller reads the result back before it is used.
+//! YAML: entries are inserted and removed as whole lines, and every other line is unchanged. Edits that are not possible in
+//! whole lines are refused; the caller verifies the result.
 
 use std::path::Path;
 
@@ -69,11 +69,11 @@ fn in_brackets() -> Obstacle {
     ))
 }
 
-/// The lines of a text, each with the end that it has.
+/// The lines of a text, each with its line ending.
 struct Lines<'a> {
     file: &'a Path,
     lines: Vec<String>,
-    /// How new lines end.
+    /// The line ending of new lines.
     end: &'static str,
 }
 
@@ -92,7 +92,7 @@ impl<'a> Lines<'a> {
         self.lines.concat()
     }
 
-    /// Entries as new lines.
+    /// Serializes entries as new lines.
     fn written<'e>(
         &self,
         entries: impl IntoIterator<Item = &'e (String, Map<String, Value>)>,
@@ -102,7 +102,7 @@ impl<'a> Lines<'a> {
         lines.map(|line| line + self.end).collect()
     }
 
-    /// A new block at the end of the text.
+    /// Appends a new block at the end of the text.
     fn append(&mut self, key: &str, entries: &Entries) {
         let new = self.written(entries, 2);
         self.lines.push(format!("{key}:{}", self.end));
@@ -133,7 +133,7 @@ impl<'a> Lines<'a> {
             return Err(in_brackets());
         }
         let Content::Object { members, .. } = &block.content else { return Ok(()) };
-        // From the last place to the first, so that the places before it stay right.
+        // In reverse order, so that earlier line numbers stay valid.
         let new = self.written(entries.iter().filter(|(id, _)| block.get(id).is_none()), block.column);
         let end = self.end_of(block, None);
         let replaced = members.iter().enumerate().filter_map(|(at, (key, _))| {
@@ -148,7 +148,7 @@ impl<'a> Lines<'a> {
         Ok(())
     }
 
-    /// The line after the last one that says something before `next`, or before the end of the block.
+    /// The line after the last significant one before `next`, or before the end of the block.
     fn end_of(&self, block: &Node, next: Option<usize>) -> usize {
         let Content::Object { end, .. } = &block.content else { return self.lines.len() };
         let mut end = next.unwrap_or(*end).min(self.lines.len());
@@ -158,7 +158,7 @@ impl<'a> Lines<'a> {
         end
     }
 
-    /// Makes room under a key that has nothing: `key:` or `key: {}`, with a comment perhaps.
+    /// Prepares an empty key for a block: `key:` or `key: {}`, with an optional comment.
     fn open(&mut self, line: usize, key: &str) -> Result<(), Obstacle> {
         let Some(text) = self.lines.get_mut(line) else { return Err(in_brackets()) };
         let Some((head, tail)) = text.split_once(':') else { return Err(in_brackets()) };

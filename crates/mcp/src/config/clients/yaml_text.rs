@@ -1,8 +1,8 @@
-//! Writing values as YAML: one line each where they fit, and quoted wherever they could be misread.
+//! Serializes values as YAML: on one line if possible, and quoted if a plain scalar would be ambiguous.
 
 use serde_json::{Map, Value};
 
-/// An entry as lines.
+/// Serializes an entry as lines.
 pub(super) fn written(id: &str, members: &Map<String, Value>, indent: usize) -> Vec<String> {
     let mut lines = Vec::new();
     member(id, &Value::Object(members.clone()), indent, &mut lines);
@@ -24,7 +24,7 @@ fn member(name: &str, value: &Value, indent: usize, lines: &mut Vec<String>) {
     }
 }
 
-/// A value on one line. Every JSON value is YAML too.
+/// A value on one line. JSON is valid YAML.
 fn inline(value: &Value) -> String {
     match value {
         Value::String(text) => quoted(text),
@@ -32,7 +32,7 @@ fn inline(value: &Value) -> String {
     }
 }
 
-/// A text as a scalar: plain where that cannot be misread, else as a JSON string.
+/// A text as a scalar: plain if that is unambiguous, otherwise as a JSON string.
 fn quoted(text: &str) -> String {
     const MISREAD: [&str; 12] =
         ["null", "true", "false", "yes", "no", "on", "off", "y", "n", "nan", "inf", "infinity"];
@@ -44,7 +44,7 @@ fn quoted(text: &str) -> String {
     if plain { text.to_owned() } else { escaped(&Value::from(text).to_string()) }
 }
 
-/// What JSON leaves as it is and YAML takes for the end of a line, or for nothing.
+/// Escapes characters that JSON allows in strings, but YAML treats as line breaks or rejects.
 fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {

@@ -1,4 +1,4 @@
-//! A YAML document as a tree that knows on which lines each part stands.
+//! A YAML document as a tree with line numbers.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -9,21 +9,21 @@ use toolhub_core::lang::Text;
 
 use super::super::error::ConfigError;
 
-/// Deeper than any config file, and far from what recursion can bear.
+/// Maximum nesting depth: more than any configuration file has, and safe for recursion.
 const DEEPEST: usize = 64;
-/// More parts than any config file has, aliases written out.
+/// Maximum number of nodes, with aliases expanded.
 const MOST_NODES: usize = 200_000;
 
-/// A part of the document.
+/// A node of the document.
 #[derive(Debug, Clone)]
 pub(super) struct Node {
-    /// What it says.
+    /// The content.
     pub(super) content: Content,
-    /// Its first line, from 0.
+    /// The first line, from 0.
     pub(super) line: usize,
-    /// How far it is indented, in characters.
+    /// The indentation in characters.
     pub(super) column: usize,
-    /// Whether it is written in brackets, or elsewhere.
+    /// Whether it is in flow style or an alias, so that it cannot be edited by lines.
     pub(super) flow: bool,
 }
 
@@ -34,13 +34,13 @@ pub(super) enum Content {
     List(Vec<Node>),
     Object {
         members: Vec<(Node, Node)>,
-        /// The first line after it that says something, from 0.
+        /// The first significant line after it, from 0.
         end: usize,
     },
 }
 
 impl Node {
-    /// The value of a key in a mapping, and the key.
+    /// The key and value of a member of a mapping.
     pub(super) fn get(&self, key: &str) -> Option<&(Node, Node)> {
         let Content::Object { members, .. } = &self.content else { return None };
         members.iter().find(|(name, _)| name.text() == Some(key))
@@ -57,7 +57,7 @@ impl Node {
         matches!(&self.content, Content::Plain(text) if scalar(text).is_null())
     }
 
-    /// The part as a tree without places.
+    /// The value without positions.
     pub(super) fn value(&self) -> Value {
         match &self.content {
             Content::Plain(text) => scalar(text),
@@ -75,7 +75,7 @@ fn key_text(key: &Node) -> String {
     key.text().map_or_else(|| key.value().to_string(), str::to_owned)
 }
 
-/// A plain scalar by the core schema of YAML 1.2.
+/// Resolves a plain scalar by the core schema of YAML 1.2.
 fn scalar(text: &str) -> Value {
     match text {
         "" | "~" | "null" | "Null" | "NULL" => return Value::Null,
@@ -92,7 +92,7 @@ fn scalar(text: &str) -> Value {
     float.map_or_else(|| Value::String(text.to_owned()), Value::Number)
 }
 
-/// Reads the one document of a text; `None` where there is none.
+/// Parses the single document of a text; `None` if there is none.
 pub(super) fn tree(file: &Path, text: &str) -> Result<Option<Node>, ConfigError> {
     let mut builder =
         Builder { events: Parser::new_from_str(text), file, text, anchors: HashMap::new(), nodes: 0 };
@@ -150,7 +150,7 @@ impl<'a> Builder<'a> {
             );
             return Err(self.wrong(span, what));
         }
-        // Where an alias stands there is nothing to edit: what it says is written elsewhere.
+        // An alias cannot be edited: its content is at the anchor.
         let flow = matches!(event, Event::Alias(_)) || self.is_bracket(span);
         let (content, anchor) = match event {
             Event::Scalar(text, style, anchor, tag) => {
@@ -178,7 +178,7 @@ impl<'a> Builder<'a> {
         Ok(node)
     }
 
-    /// A collection in brackets begins with one; one in lines begins at its first part.
+    /// Whether a collection is in flow style: it starts with a bracket, while a block starts at its first item.
     fn is_bracket(&self, span: Span) -> bool {
         let line = self.text.lines().nth(span.start.line().saturating_sub(1)).unwrap_or_default();
         span.start != span.end && matches!(line.chars().nth(span.start.col()), Some('{' | '['))

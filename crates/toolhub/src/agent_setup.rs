@@ -1,4 +1,4 @@
-//! Asking the hub in words: an agent of the config at a desk of the hub's, and the conversation kept.
+//! Answers requests in natural language: sets up an agent of the configuration, and stores the conversation.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -17,39 +17,39 @@ use toolhub_llm::discover::NoModel;
 use crate::hub::Hub;
 use crate::settings::{AgentSettings, DEFAULT_AGENT};
 
-/// Calls that are looked at for examples.
+/// The number of recent calls that are searched for examples.
 const LOOKED_AT: usize = 300;
-/// Turns of a conversation that a model is told of.
+/// The number of turns of a conversation that a model receives.
 const TURNS: usize = 20;
 
-/// Which model answers.
+/// The model that answers.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum WhichModel {
-    /// The one that is set up, if one is.
+    /// The configured or detected model, if there is one.
     #[default]
     Usual,
-    /// The one of that name, at the usual endpoint.
+    /// The model with that name, at the default endpoint.
     Named(String),
-    /// None: rules plan.
+    /// No model: requests are planned by rules.
     None,
 }
 
-/// How a request is to be answered.
+/// The options of a request.
 #[derive(Debug, Clone, Default)]
 pub struct AskOptions {
-    /// By which agent of the config; `default` where this is silent.
+    /// The agent of the configuration; `default` if `None`.
     pub agent: Option<String>,
-    /// By which model.
+    /// The model.
     pub model: WhichModel,
-    /// How it works with its model, whatever the config says.
+    /// How it uses its model; overrides the configuration.
     pub way: Option<Way>,
-    /// In which conversation; what was said there before is known.
+    /// The id of the conversation, whose earlier turns the model receives.
     pub conversation: Option<String>,
-    /// In which language people are spoken to.
+    /// The language of messages to the user.
     pub lang: Lang,
 }
 
-/// Why a request could not even be looked at.
+/// Why a request could not be started.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum AskError {
     /// The config has no agent of that name.
@@ -57,17 +57,17 @@ pub enum AskError {
     UnknownAgent {
         /// The name.
         name: String,
-        /// The names there are.
+        /// The configured names.
         known: String,
     },
-    /// A model was asked for by name and cannot be had.
+    /// The named model is not available.
     #[error("{0}")]
     NoModel(Text),
 }
 
 impl Hub {
-    /// Answers a request in words: with a model where there is one, else by rules. What a model says is heard while it
-    /// says it.
+    /// Answers a request in natural language: with a model if there is one, otherwise by rules. `heard` receives the output of
+    /// the model while it is streamed.
     pub fn ask<'a>(
         &'a self,
         request: &'a str,
@@ -77,7 +77,7 @@ impl Hub {
         Box::pin(async move {
             let settings = self.agent_settings(options.agent.as_deref())?;
             let (model, unreachable) = self.model_for(options, &settings).await?;
-            // Tools of servers that were never met can be found only once they are listed.
+            // Tools of servers that were never listed can be found only after listing.
             self.list_missing().await;
             self.learn_server_skills().await;
             let before = self.said_before(options.conversation.as_deref()).await;
@@ -108,7 +108,7 @@ impl Hub {
         })
     }
 
-    /// What an agent of the config works with.
+    /// The context of an agent.
     pub fn desk<'a>(
         &'a self,
         settings: &AgentSettings,
@@ -136,7 +136,7 @@ impl Hub {
         }
     }
 
-    /// The agent of that name; the usual one where none is named.
+    /// The settings of an agent; of the default agent if `name` is `None`.
     pub fn agent_settings(&self, name: Option<&str>) -> Result<AgentSettings, AskError> {
         let agents = &self.settings.agents;
         let found = agents.get(name.unwrap_or(DEFAULT_AGENT)).cloned();
@@ -154,7 +154,7 @@ impl Hub {
         }
     }
 
-    /// The model to use, or why the endpoint that is set up cannot be used for now.
+    /// The model to use, or why the configured endpoint is unavailable.
     async fn model_for(
         &self,
         options: &AskOptions,
@@ -171,20 +171,21 @@ impl Hub {
         };
         match found {
             Ok(model) => Ok((Some(model), None)),
-            // Without a model rules plan. A model that was asked for by name must be had, and a wrong setting is an error.
+            // Without a model, rules plan the request. A model that was named explicitly is required, and an invalid setting is
+            // an error.
             Err(NoModel::NotSetUp { .. }) if name.is_none() => Ok((None, None)),
             Err(NoModel::Unreachable { why }) if name.is_none() => Ok((None, Some(why))),
             Err(none) => Err(AskError::NoModel(none.why().clone())),
         }
     }
 
-    /// How each tool was last called with success.
+    /// The arguments of the last successful call of each tool.
     pub async fn examples(&self) -> HashMap<ToolName, RawJson> {
         let query =
             CallQuery { status: Some(Status::Succeeded), limit: Some(LOOKED_AT), ..CallQuery::default() };
         let mut examples = HashMap::new();
         for call in self.calls(query).await.unwrap_or_default() {
-            // What was too long to be kept whole is no example.
+            // Truncated arguments are not used as examples.
             if !call.start.arguments.get().starts_with("{\"$truncated\"") {
                 examples.entry(call.start.tool).or_insert(call.start.arguments);
             }
@@ -205,7 +206,7 @@ impl Hub {
             Role::Assistant => Some(Message::Assistant { text: turn.text, calls: Vec::new() }),
             Role::Tool => None,
         });
-        // A talk begins with what somebody asked.
+        // A conversation must begin with a user message.
         messages.skip_while(|message| !matches!(message, Message::User(_))).collect()
     }
 
@@ -218,12 +219,12 @@ impl Hub {
                 text: text.to_owned(),
                 at: SystemTime::now(),
             };
-            // Where it cannot be kept, the answer is still an answer.
+            // A failure of the store does not invalidate the answer.
             let _ = store.say(turn).await;
         }
     }
 
-    /// The conversations that are kept, the one with the newest turn first.
+    /// The stored conversations, the one with the newest turn first.
     pub async fn conversations(&self, limit: Option<usize>) -> Result<Vec<ConversationSummary>, StoreError> {
         match &self.store {
             Some(store) => store.conversations(limit).await,

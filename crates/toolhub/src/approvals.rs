@@ -1,4 +1,4 @@
-//! Approvals: which definitions the owner agreed to, and how each tool of a server stands to them.
+//! Approvals: the definitions that the owner approved, and the trust of each tool of a server.
 
 use std::collections::HashMap;
 use std::sync::{MutexGuard, PoisonError};
@@ -13,16 +13,16 @@ use toolhub_mcp::config::ServerSpec;
 
 use crate::hub::Hub;
 
-/// What the owner agreed to, as far as that is known.
+/// The approved definitions.
 #[derive(Debug, Default)]
 pub(crate) struct Approved {
     by_source: HashMap<Source, HashMap<ToolName, Approval>>,
-    /// Whether it could not be read: then nobody knows what was approved, and what is pinned is held back.
+    /// Whether the approvals could not be read: then all tools of servers with `pin = "block"` are quarantined.
     unknown: bool,
 }
 
 impl Approved {
-    /// Those of skills are held to files, and looked after elsewhere.
+    /// Approvals of skills apply to files, and are handled by the skill registry.
     fn new(mut approvals: Vec<Approval>) -> Self {
         approvals.retain(|approval| approval.source != Source::Skill);
         let mut approved = Self::default();
@@ -39,13 +39,13 @@ impl Approved {
         self.by_source.get(source)?.get(tool)
     }
 
-    /// What was approved, for a hub that is being built.
+    /// Loads the approvals when a hub is built.
     pub(crate) async fn load(
         store: Option<&dyn HubStore>,
         servers: &[ServerSpec],
         notes: &mut Vec<Text>,
     ) -> Self {
-        // Only servers' tools are approved, so without servers there is nothing to look up.
+        // Only tools of servers are approved, so nothing is read without servers.
         if servers.is_empty() {
             return Self::default();
         }
@@ -67,7 +67,7 @@ impl Approved {
         }
     }
 
-    /// How a definition stands to the approved one.
+    /// Compares a definition with the approved one.
     pub(crate) fn trust(&self, server: &ServerSpec, definition: &ToolDefinition) -> Trust {
         if self.unknown && server.pin == Pin::Block {
             return Trust::Quarantined;
@@ -82,7 +82,7 @@ impl Approved {
     }
 }
 
-/// Whether a definition is what was approved. The same text needs no hash, which spares most starts the work.
+/// Whether a definition is the approved one. Comparing the texts first avoids hashing at most starts.
 fn agrees(approval: &Approval, definition: &ToolDefinition) -> bool {
     approval.definition.get() == definition.raw().get() || approval.version == definition.digest()
 }
@@ -100,12 +100,12 @@ impl Hub {
         all
     }
 
-    /// What was approved of a tool, whether or not it is still that.
+    /// The approval of a tool, whether or not it still matches.
     pub fn approval_of(&self, tool: &Tool) -> Option<Approval> {
         self.approved().get(&tool.source, tool.definition.wire_name().as_str()).cloned()
     }
 
-    /// Agrees to a tool's definition as it is.
+    /// Approves the current definition of a tool.
     pub async fn approve(&self, tool: &Tool) -> Result<(), StoreError> {
         let approval = Approval {
             source: tool.source.clone(),
@@ -120,7 +120,7 @@ impl Hub {
         Ok(())
     }
 
-    /// Takes an approval back; whether there was one.
+    /// Revokes an approval. Returns whether there was one.
     pub async fn revoke(&self, source: &Source, tool: &ToolName) -> Result<bool, StoreError> {
         let revoked = self.kept_approvals()?.revoke(source, tool).await?;
         if let Some(tools) = self.approved().by_source.get_mut(source) {
@@ -130,13 +130,13 @@ impl Hub {
         Ok(revoked)
     }
 
-    /// Reads again what was approved, which another program may have changed; whether something had.
+    /// Reads the approvals again, which another process may have changed. Returns whether they changed.
     pub(crate) async fn reload_approvals(&self) -> bool {
         let Some(store) = &self.store else { return false };
         let approvals = match store.approvals().await {
             Ok(approvals) => approvals,
             Err(error) => {
-                // What was known stays: that is no worse than not to have looked.
+                // The loaded approvals stay in force.
                 self.events.emit(Event::now(None, EventKind::Fault { detail: error.to_string() }));
                 return false;
             }

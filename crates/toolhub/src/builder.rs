@@ -1,4 +1,4 @@
-//! Building a hub: the one place where the parts are wired.
+//! Builds a hub. All components are connected here.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -43,13 +43,13 @@ use crate::unrecorded::Unrecorded;
 /// Why a hub could not be built.
 #[derive(Debug, thiserror::Error)]
 pub enum BuildError {
-    /// A config file is wrong.
+    /// A config file is invalid.
     #[error(transparent)]
     Config(#[from] ConfigError),
-    /// The files' places cannot be told.
+    /// The locations of the files cannot be determined.
     #[error(transparent)]
     Places(#[from] PlacesError),
-    /// The shared store cannot be used.
+    /// The shared store is unavailable.
     #[error("the store of `[store]` cannot be used: {0}")]
     Store(OpenError),
 }
@@ -83,7 +83,7 @@ impl Say for BuildError {
     }
 }
 
-/// Gathers what a hub is made of.
+/// The options of a hub.
 #[derive(Default)]
 pub struct HubBuilder {
     config: Option<PathBuf>,
@@ -111,28 +111,28 @@ impl std::fmt::Debug for HubBuilder {
 }
 
 impl HubBuilder {
-    /// Reads this config file instead of the usual one.
+    /// Reads this config file instead of the default one.
     #[must_use]
     pub fn config(mut self, file: impl Into<PathBuf>) -> Self {
         self.config = Some(file.into());
         self
     }
 
-    /// Keeps data in this folder instead of the usual one.
+    /// Stores data in this folder instead of the default one.
     #[must_use]
     pub fn home(mut self, folder: impl Into<PathBuf>) -> Self {
         self.home = Some(folder.into());
         self
     }
 
-    /// Uses exactly these places, whatever else was said.
+    /// Uses exactly these locations; overrides the other options.
     #[must_use]
     pub fn places(mut self, places: Places) -> Self {
         self.places = Some(places);
         self
     }
 
-    /// Uses these settings, as they were read before, instead of reading them.
+    /// Uses these settings instead of reading them.
     #[must_use]
     pub fn settings(mut self, settings: Settings) -> Self {
         self.settings = Some(settings);
@@ -146,64 +146,64 @@ impl HubBuilder {
         self
     }
 
-    /// Adds somebody who hears every event.
+    /// Adds a sink that receives every event.
     #[must_use]
     pub fn listen(mut self, listener: Arc<dyn EventSink>) -> Self {
         self.listeners.push(listener);
         self
     }
 
-    /// Answers what servers ask of their client: sampling, elicitation, roots. Without one they are refused.
+    /// Sets the handler for requests of servers: sampling, elicitation, roots. Without a handler they are refused.
     #[must_use]
     pub fn handler(mut self, handler: Arc<dyn ClientHandler>) -> Self {
         self.handler = Some(handler);
         self
     }
 
-    /// Uses this language model, whatever the config and the environment say.
+    /// Uses this language model; overrides the configuration and the environment.
     #[must_use]
     pub fn model(mut self, model: Arc<dyn LanguageModel>) -> Self {
         self.model = Some(model);
         self
     }
 
-    /// For a program that ends after a call or two: servers are not listened to between calls.
+    /// For a short-lived process: notifications of servers are not received between calls.
     #[must_use]
     pub fn one_shot(mut self) -> Self {
         self.one_shot = true;
         self
     }
 
-    /// For a gateway that serves one client alone, as over stdio: what servers ask this client and keep is for no other.
+    /// For a gateway with a single client, as over stdio: requests of servers and their state belong to this client.
     #[must_use]
     pub fn single_client(mut self) -> Self {
         self.single_client = true;
         self
     }
 
-    /// Uses the connections of a `toolhub serve` that runs with the same data folder, for servers that it would connect to in the
-    /// same way, in place of own ones. On systems without Unix sockets there are none.
+    /// Uses the connections of a `toolhub serve` that runs with the same data folder, for servers that it connects to in the same
+    /// way. Has no effect on systems without Unix sockets.
     #[must_use]
     pub fn use_running_hub(mut self) -> Self {
         self.relayed = true;
         self
     }
 
-    /// Remembers nothing, whatever the config says: for a program that keeps its own records.
+    /// Disables the store, for a program that keeps its own records; overrides the configuration.
     #[must_use]
     pub fn without_store(mut self) -> Self {
         self.forgets = true;
         self
     }
 
-    /// Starts and connects to no MCP server, whatever the config says.
+    /// Disables all MCP servers; overrides the configuration.
     #[must_use]
     pub fn without_servers(mut self) -> Self {
         self.without_servers = true;
         self
     }
 
-    /// Builds the hub. Reads config and cache, and connects to nothing.
+    /// Builds the hub. Reads the configuration and the cache, and connects to no server.
     pub fn build(self) -> BoxFuture<'static, Result<Hub, BuildError>> {
         Box::pin(async move {
             let places = match self.places {
@@ -333,8 +333,7 @@ fn running_hubs(_places: &Places) -> Option<Arc<dyn Dialer>> {
     None
 }
 
-/// The skills of these places, and how each stands to what its owner agreed to.
-/// The skills, not yet looked for. The Python that a project names is started only with the consent of its owner.
+/// The skill registry, before its first scan. The Python interpreter that a project names is started only with consent.
 fn skill_book(settings: &Settings, places: &Places, options: SkillOptions) -> SkillRegistry {
     let book = SkillRegistry::new(options);
     match &settings.skills.python {
@@ -351,7 +350,7 @@ async fn skills_of(
     let book = Arc::new(book);
     if settings.skills.enabled {
         book.refresh().await;
-        // Most hubs have no skill that waits for a word, and are spared the look.
+        // Most hubs have no skill that needs an approval, and skip reading them.
         if waits_for_word(&book.shelf())
             && let Err(error) = read_agreed(&book, store).await
         {
@@ -364,7 +363,7 @@ async fn skills_of(
     book
 }
 
-/// Calls through the engine, which owns the tools and is not owned by them.
+/// A caller that runs calls through the engine, with a weak reference, since the engine owns the tools.
 fn caller_of(engine: &Arc<Engine>) -> Caller {
     let (caller, engine) = (Caller::default(), Arc::downgrade(engine));
     caller.set(move |call| {
@@ -400,8 +399,8 @@ fn native_host(settings: &Settings, rooms: Rooms, added: Vec<Arc<dyn NativeTool>
     host
 }
 
-/// A hub without its own store works, it only forgets; so trouble with it is told, and no reason to stop. A shared
-/// store was chosen so that calls are on record: without it there is no hub.
+/// Opens the store. A hub works without its local store, but stores nothing, so a failure is only a warning. A shared store is
+/// configured so that calls are recorded: its failure is an error.
 async fn open_store(
     settings: &Settings,
     places: &Places,
@@ -410,7 +409,7 @@ async fn open_store(
     let place = settings.store.place(places).map_err(BuildError::Store)?;
     match toolhub_store::private::prepare(&places.home) {
         Ok(said) => notes.extend(said),
-        // The store says that nothing can be kept; a database elsewhere does not need the folder.
+        // The store reports that nothing can be stored; a remote database does not need the folder.
         Err(PrivateError::Io { .. }) => {}
         Err(error) => return Err(BuildError::Store(error.into())),
     }
@@ -425,11 +424,11 @@ async fn open_store(
     }
 }
 
-/// Room below which a database cannot be opened.
+/// The minimum free space for opening a database.
 const MIN_STORE_BYTES: u64 = 256 << 10;
 
-/// Why nothing can be kept in the data folder, and what to do about it. SQLite reports a full disk as an I/O error when a
-/// database is opened, so the free space is looked at.
+/// Why nothing can be stored in the data folder, and how to fix it. SQLite reports a full disk as an I/O error when a database is
+/// opened, so the free space is checked.
 fn store_problem(home: &Path, error: &OpenError) -> Text {
     let folder = home.display();
     if let Some(free) = free_bytes(home).filter(|free| *free < MIN_STORE_BYTES) {
@@ -454,13 +453,13 @@ fn store_problem(home: &Path, error: &OpenError) -> Text {
     )
 }
 
-/// The lists that still belong to what is configured.
+/// The cached lists whose server configuration is unchanged.
 pub(crate) async fn cached_lists(
     store: Option<&dyn HubStore>,
     specs: &[ServerSpec],
     notes: &mut Vec<Text>,
 ) -> HashMap<ServerId, CachedList> {
-    // Without servers there is nothing to look up, and the commonest call is spared a wait.
+    // Without servers nothing is read, which makes the most common call faster.
     let (Some(store), false) = (store, specs.is_empty()) else { return HashMap::new() };
     let kept = match store.load().await {
         Ok(lists) => lists,

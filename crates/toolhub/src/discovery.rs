@@ -1,5 +1,5 @@
-//! Which servers must be listed before a call can be routed, and listing them: all at once, none waiting for
-//! another, a dead one only now and then, and none for long where somebody else can serve the call.
+//! Decides which servers must be listed before a call can be routed, and lists them: concurrently, unavailable ones only
+//! occasionally, and with a short timeout if another source can serve the call.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
@@ -18,51 +18,51 @@ use crate::failures::unknown;
 use crate::hub::Hub;
 use crate::progress::Progress;
 
-/// A server that answered with an error is not waited for again so soon, nor is one looked at again so soon that a call could
-/// do without. How long one is avoided that cannot be connected is the server's own to say.
+/// How long a server that returned an error, or that an optional wait timed out for, is not waited for again. Connection failures
+/// are limited by the server's own circuit breaker.
 const LEAVE_ALONE: Duration = Duration::from_secs(60);
-/// A list without a time-to-live of its own is taken for fresh this long.
+/// The time-to-live of a list without one of its own.
 pub(crate) const FRESH: Duration = Duration::from_secs(3600);
-/// Where nobody else can help, one that failed of late may delay a call this long.
+/// The maximum delay of a call by servers that failed recently, if no other source can serve it.
 const COURTESY: Duration = Duration::from_secs(5);
-/// A server that was never listed and did not answer within its time is not waited for again so soon where a list can be shown
-/// without it.
+/// How long a server that was never listed and timed out is not waited for again, if a list can be shown without it.
 const HUNG: Duration = Duration::from_secs(3600);
-/// Where a candidate is known, those that were never met and come before it may delay a call this long. Many need
-/// longer to start; they are listed while the call runs, and known to the next one.
+/// If a candidate exists: the maximum delay of a call by servers of higher rank that were never listed. Many servers need longer
+/// to start; they are listed while the call runs, for use by the next call.
 const GLANCE: Duration = Duration::from_secs(1);
 
-/// A list is not requested again sooner than this for a name that no tool has and that says nothing of its server: servers
-/// whose lists keep for no time at all would be started for each slip. A call that names the server goes by its own time.
+/// The minimum age of a list before it is fetched again because of an unknown tool name without a server. Otherwise servers with
+/// a time-to-live of 0 would be started for every typing error. For a call that names its server, the list's own time-to-live
+/// applies.
 const MIN_RELIST_AGE: Duration = Duration::from_secs(300);
 
-/// Servers whose tools are not known.
+/// Servers without a list of tools.
 #[derive(Default)]
 struct Missing {
-    /// Those with nothing against them. A call that could do without one tells nothing about it, nor does one that needed it
-    /// and had less time than connecting may take: the next call that needs it waits as long as it can.
+    /// Servers without recent failures. Timeouts of calls that did not need the server do not count, nor those of calls with less
+    /// time than `connect_timeout`: the next call that needs it waits as long as it can.
     new: Vec<Arc<Server>>,
-    /// Of these, the ones that a call gave up waiting for a moment ago.
+    /// Servers without recent failures that a call stopped waiting for recently.
     late: Vec<Arc<Server>>,
-    /// Those that failed of late.
+    /// Servers that failed recently.
     failed: Vec<Arc<Server>>,
-    /// Those that did not answer within the time that connecting may take.
+    /// Servers that did not respond within `connect_timeout`.
     hung: Vec<Arc<Server>>,
 }
 
 /// How long a listing is waited for.
 #[derive(Clone, Copy)]
 enum Wait {
-    /// To its end.
+    /// Without a limit.
     Unlimited,
-    /// The call needs the server, and has this long.
+    /// The call needs the server, and has this much time.
     Needed(Duration),
-    /// The call can do without the server. That it was not ready says nothing about it.
+    /// The call does not need the server. A timeout is not recorded as a failure.
     Glance(Duration),
 }
 
 impl Hub {
-    /// Lists whoever was never listed and might serve the call, within what the caller can spare.
+    /// Lists the servers without a list that might serve the call, within the given time.
     pub(crate) async fn prepare(&self, request: Request<'_>, spare: Option<Duration>) {
         let Missing { mut new, late, failed, hung } = self.missing_by_age(request.source);
         let named = |server: &Arc<Server>| request.source == Some(server.id().as_str());
@@ -74,12 +74,12 @@ impl Hub {
         match self.engine.explain(request) {
             Ok(route) => {
                 let in_turn = request.by == CallBy::Name && route.strategy == Strategy::First;
-                // Where several are asked side by side, whoever is good for it may be one of them.
+                // If several candidates run concurrently, any of these servers may be one of them.
                 let wanted = if in_turn { self.before(&route, request.tool, new) } else { new };
                 self.list_all(wanted, glance).await;
             }
             Err(ToolError::UnknownTool(_) | ToolError::NoneCapable { have: 0, .. }) => {
-                // The caller wants that server and no other: whatever happened before, it is tried again.
+                // The caller named that server: it is tried again despite earlier failures.
                 if failed.iter().chain(&hung).any(named) {
                     self.ask_for(request.source);
                     tokio::join!(self.list_all(failed, needed), self.list_all(hung, needed));
@@ -92,13 +92,13 @@ impl Hub {
                     self.list_all(hung, glance)
                 );
             }
-            // Somebody has the tool, and somebody else's may fit better.
+            // The tool exists, but that of another server may match better.
             Err(_) => self.list_all(new, glance).await,
         }
     }
 
-    /// Those that come before everybody the route has: they would be asked first, if they had the tool.
-    /// No server has a tool of a reserved name, such as `call_tool`.
+    /// The servers that rank before all candidates of the route: they would be called first if they had the tool. No server can
+    /// have a tool with a reserved name, such as `call_tool`.
     fn before(&self, route: &Route, tool: &str, mut servers: Vec<Arc<Server>>) -> Vec<Arc<Server>> {
         let (policy, reserved) = (self.engine.policy(), self.engine.reserved());
         let best = route.candidates.iter().filter_map(|candidate| policy.rank(candidate.source())).min();
@@ -110,8 +110,8 @@ impl Hub {
         servers
     }
 
-    /// Does something, and goes on listing those that a call gave up waiting for meanwhile. Nobody waits for them: what
-    /// is learned before the work is done is kept.
+    /// Runs `work`, and continues listing servers that a call stopped waiting for meanwhile. Listings that complete before the
+    /// work are stored; the others are not awaited.
     pub(crate) async fn beside_listings<T>(&self, work: impl Future<Output = T>) -> T {
         let mut late = self.missing(None);
         {
@@ -132,7 +132,7 @@ impl Hub {
         }
     }
 
-    /// Lists again whose list is old; whether there was anybody.
+    /// Lists servers with an expired list again. Returns whether there were any.
     pub(crate) async fn relist_stale(&self, source: Option<&str>, spare: Option<Duration>) -> bool {
         let mut stale = self.usable(source);
         let named = source.is_some_and(|id| self.servers.contains(id));
@@ -143,8 +143,7 @@ impl Hub {
         any
     }
 
-    /// Lists every server that was never listed; for those who want to see everything. Servers that failed or hung before are
-    /// not waited for long.
+    /// Lists every server that was never listed. Servers that failed or timed out before get a short timeout.
     pub fn list_missing(&self) -> BoxFuture<'_, ()> {
         Box::pin(async move {
             let Missing { mut new, late, failed, hung } = self.missing_by_age(None);
@@ -157,12 +156,12 @@ impl Hub {
         })
     }
 
-    /// Lists every server that is not known, whatever happened before. Each has its full time.
+    /// Lists every server without a list, regardless of earlier failures, with the full timeout.
     pub(crate) async fn list_still_missing(&self) {
         self.list_all(self.missing(None), Wait::Unlimited).await;
     }
 
-    /// How far the listing of servers has come.
+    /// The progress of listing servers.
     pub fn progress(&self) -> Progress {
         self.progress.get()
     }
@@ -172,7 +171,7 @@ impl Hub {
         self.list_again_of(None).await;
     }
 
-    /// Lists a server again, or all where none is named. A source that is no server needs no listing.
+    /// Lists a server again, or all if `source` is `None`. Sources that are not servers are ignored.
     pub fn list_again_of<'a>(&'a self, source: Option<&'a str>) -> BoxFuture<'a, ()> {
         Box::pin(async move {
             let mut servers = self.usable(None);
@@ -181,7 +180,7 @@ impl Hub {
         })
     }
 
-    /// Connects one server and lists it, whatever is known of it.
+    /// Connects to a server and lists it, regardless of its cached list.
     pub fn list_server<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Option<Result<CachedList, ToolError>>> {
         Box::pin(async move {
             let server = self.servers.find(id)?;
@@ -191,13 +190,13 @@ impl Hub {
         })
     }
 
-    /// What a server offers beside tools, as it gives it.
+    /// The resources, resource templates or prompts of a server, unchanged.
     pub async fn offers(&self, id: &str, offer: Offer) -> Option<Result<Vec<RawJson>, ToolError>> {
         let server = self.servers.find(id)?;
         Some(server.offers(offer).await.map_err(|error| error.into_tool_error(server.id())))
     }
 
-    /// The enabled servers whose tools are not known, and why.
+    /// The enabled servers without a list, and why.
     pub(crate) fn unlisted(&self) -> Vec<(Arc<Server>, Text)> {
         let missing = self.missing(None);
         let lists = self.lists();
@@ -213,7 +212,7 @@ impl Hub {
         missing.into_iter().map(why).collect()
     }
 
-    /// The servers a call with that source may reach.
+    /// The servers that a call with that source may reach.
     fn usable(&self, source: Option<&str>) -> Vec<Arc<Server>> {
         let servers = self.servers.load();
         let only = source.filter(|id| servers.iter().any(|server| server.id().as_str() == *id));
@@ -222,7 +221,7 @@ impl Hub {
         servers.iter().filter(is_usable).cloned().collect()
     }
 
-    /// Those whose tools are not known.
+    /// The usable servers without a list.
     fn missing(&self, source: Option<&str>) -> Vec<Arc<Server>> {
         let mut servers = self.usable(source);
         let lists = self.lists();
@@ -230,10 +229,10 @@ impl Hub {
         servers
     }
 
-    /// Whether the tools of every usable server are known.
+    /// Whether every usable server has a list.
     pub(crate) fn all_known(&self) -> bool {
         let (servers, lists) = (self.servers.load(), self.lists());
-        // There are lists of these servers alone, so as many as there are servers are those of all.
+        // Lists exist only for these servers, so an equal count means that all have one.
         if lists.values().filter(|list| list.listed_at.is_some()).count() == servers.len() {
             return true;
         }
@@ -242,7 +241,7 @@ impl Hub {
         servers.iter().all(|server| !server.spec().enabled || known(server))
     }
 
-    /// The same, by what happened when they were last tried.
+    /// The usable servers without a list, by the result of the last attempt.
     fn missing_by_age(&self, source: Option<&str>) -> Missing {
         let servers = self.missing(source);
         let lists = self.lists();
@@ -253,7 +252,7 @@ impl Hub {
             let late_at = list.and_then(|list| list.late_at);
             let had_its_time = list.is_some_and(|list| had_its_time(&server, list));
             let hung = late_at.filter(|_| had_its_time);
-            // A call that gave up sooner than connecting may take leaves the server its chance.
+            // A call with a timeout below `connect_timeout` does not count against the server.
             let cut_short = !had_its_time && list.is_some_and(|list| list.late_after.is_some());
             let failed = !cut_short
                 && (server.avoided_for().is_some()
@@ -268,7 +267,7 @@ impl Hub {
         missing
     }
 
-    /// Whether a list has kept its time, at least `min_age`.
+    /// Whether a list is older than its time-to-live and `min_age`.
     fn is_stale(&self, server: &Arc<Server>, min_age: Duration) -> bool {
         let lists = self.lists();
         let Some(list) = lists.get(server.id()) else { return false };
@@ -281,7 +280,7 @@ impl Hub {
         join_all(servers.iter().map(|server| self.list_within(server, wait))).await;
     }
 
-    /// Lists one server; one that is not done in time is late.
+    /// Lists one server; records it as late on a timeout.
     async fn list_within(&self, server: &Arc<Server>, wait: Wait) {
         let (limit, needed) = match wait {
             Wait::Unlimited => {
@@ -296,7 +295,7 @@ impl Hub {
         }
     }
 
-    /// Notes that a call did not wait until a server was listed; `needed` is how long one did that needed it.
+    /// Records that a call stopped waiting for a server; `needed` is how long it waited, if it needed the server.
     async fn note_late(&self, server: &Arc<Server>, needed: Option<Duration>) {
         if !self.servers.is_current(server) {
             return;
@@ -305,7 +304,7 @@ impl Hub {
             let mut lists = self.lists();
             let list = lists.entry(server.id().clone()).or_insert_with(|| unknown(server));
             let had_its_time = had_its_time(server, list);
-            // A glance does not prolong the time for which a server that hung is not waited for.
+            // An optional wait does not extend the period in which a server that timed out is not waited for.
             if needed.is_none() && had_its_time && list.late_at.is_some_and(|at| !older(at, HUNG)) {
                 return;
             }
@@ -332,25 +331,25 @@ impl Hub {
         kept
     }
 
-    /// A permit to start a server for a listing: programs that start all at once keep each other from starting in time.
-    /// Whoever waits is served in order. `None` if no program has to be started.
+    /// A permit to start a server for a listing: processes that are started all at once delay each other beyond their timeouts.
+    /// Permits are granted in FIFO order. Returns `None` if no process has to be started.
     pub(crate) async fn start_permit(&self, server: &Server) -> Option<SemaphorePermit<'_>> {
         let starts = matches!(server.spec().transport, TransportSpec::Stdio(_)) && !server.is_being_met();
         if starts { self.starts.acquire().await.ok() } else { None }
     }
 
-    /// Keeps what came of listing a server, in the catalog and in the store.
+    /// Stores the result of listing a server in the catalog and in the store.
     pub(crate) async fn keep_listing(
         &self,
         server: &Arc<Server>,
         listed: Result<Listed, McpError>,
     ) -> Result<CachedList, McpError> {
-        // Not to have been tried is no failure.
+        // An open circuit breaker is not another failure.
         if let Err(McpError::LeftAlone { .. }) = listed {
             return listed.map(|_| unknown(server));
         }
         if listed.is_ok() && self.kept(server, &listed).is_none() {
-            // Definitions are about to be held to what was approved, perhaps after this hub began.
+            // Definitions are about to be compared with the approvals, which may have changed since this hub was built.
             self.reload_approvals().await;
         }
         if let Some(kept) = self.kept(server, &listed) {
@@ -371,7 +370,7 @@ impl Hub {
                 late_at: None,
                 late_after: None,
             },
-            // What was known stays; that it could not be had again is remembered beside it.
+            // The previous list is kept, and the failure is recorded with it.
             Err(error) => CachedList {
                 failure: Some((SystemTime::now(), error.text())),
                 failures: server.past().failures,
@@ -381,7 +380,7 @@ impl Hub {
             },
         };
         if !self.servers.is_current(server) {
-            // It was removed or replaced while it was listed.
+            // The server was removed or replaced while it was listed.
             return listed.map(|_| list);
         }
         self.lists().insert(server.id().clone(), list.clone());
@@ -392,15 +391,15 @@ impl Hub {
         listed.map(|_| list)
     }
 
-    /// The list that came of a listing, where it is kept already: many may have waited for the same one, and the first
-    /// of them keeps it.
+    /// The stored list, if this listing is already stored: several callers may have waited for the same listing, and the first
+    /// one stores it.
     fn kept(&self, server: &Server, listed: &Result<Listed, McpError>) -> Option<CachedList> {
         let Ok(Listed { at, .. }) = listed else { return None };
         let lists = self.lists();
         lists.get(server.id()).filter(|kept| (kept.listed_at, &kept.failure) == (Some(*at), &None)).cloned()
     }
 
-    /// Forgets what is known of a server that was removed.
+    /// Deletes the stored data of a server that was removed.
     pub async fn forget_server(&self, id: &str) {
         let id = ServerId::new(id);
         let _ = std::fs::remove_file(self.places.log_of(id.as_str()));
@@ -419,12 +418,12 @@ impl Hub {
     }
 }
 
-/// Whether a call waited for a server, in vain, as long as connecting may take.
+/// Whether a call waited for a server for at least `connect_timeout`.
 fn had_its_time(server: &Server, list: &CachedList) -> bool {
     list.late_after.is_some_and(|waited| waited >= server.spec().connect_timeout)
 }
 
-/// Whether a moment is longer ago than `span`; one in the future, after a clock was set back, counts as old.
+/// Whether a time is longer ago than `span`. A time in the future, after the clock was set back, counts as old.
 fn older(at: SystemTime, span: Duration) -> bool {
     SystemTime::now().duration_since(at).map_or(true, |age| age > span)
 }

@@ -1,8 +1,8 @@
-//! How much room the system says there is.
+//! The free disk space.
 
 use std::path::Path;
 
-/// The bytes that are free where a folder is, as far as the system tells.
+/// The free bytes on the file system of a folder, if the system reports them.
 pub fn free_bytes(folder: &Path) -> Option<u64> {
     #[cfg(unix)]
     {

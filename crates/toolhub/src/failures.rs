@@ -1,4 +1,4 @@
-//! What is remembered of servers that fail, from run to run: a server that is left alone is left alone by all.
+//! Persists failures of servers between runs, so that an open circuit breaker applies to all processes.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -11,7 +11,7 @@ use toolhub_mcp::{FailureHistory, Server};
 use crate::hub::Hub;
 
 impl Hub {
-    /// Keeps how servers fared since that was last kept: that they failed, or that it is over.
+    /// Stores the failure history of servers that changed since it was last stored.
     pub(crate) async fn keep_failures(&self) {
         for server in self.servers.snapshot().iter() {
             if let Some(list) = self.with_news(server) {
@@ -21,21 +21,21 @@ impl Hub {
         }
     }
 
-    /// Lets the server that a call names be tried at once, whatever it did before: its caller wants that one.
+    /// Allows an immediate attempt to reach the server that a call names, despite earlier failures.
     pub(crate) fn ask_for(&self, source: Option<&str>) {
         if let Some(server) = source.and_then(|id| self.servers.find(id)) {
             server.ask_for();
         }
     }
 
-    /// What is known may have been overtaken while it was written down.
+    /// Forces the next check: the state may have changed while it was being stored.
     pub(crate) fn look_for_news(&self) {
         self.no_news.store(u64::MAX, Ordering::Release);
     }
 
-    /// Whether any server fared otherwise than is known.
+    /// Whether the failure history of any server differs from the stored one.
     pub(crate) fn has_news(&self) -> bool {
-        // Nearly always nothing has changed since there was nothing new.
+        // Fast path: in most cases no server has changed its state since the last check.
         let servers = self.servers.load();
         let turns = servers.iter().fold(0_u64, |turns, server| turns.wrapping_add(server.turns()));
         if self.no_news.load(Ordering::Acquire) == turns {
@@ -49,7 +49,7 @@ impl Hub {
         any
     }
 
-    /// What is known of a server, if it fared otherwise than is known.
+    /// The updated list of a server, if its failure history differs from the stored one.
     fn with_news(&self, server: &Arc<Server>) -> Option<CachedList> {
         if !self.servers.is_current(server) {
             return None;
@@ -65,7 +65,7 @@ impl Hub {
         Some(list.clone())
     }
 
-    /// Keeps a list for the next run.
+    /// Stores a list for the next run.
     pub(crate) async fn save_list(&self, server: &ServerId, list: &CachedList) {
         if let Some(store) = &self.store
             && let Err(error) = store.save(server, list).await
@@ -75,7 +75,7 @@ impl Hub {
     }
 }
 
-/// Whether a server fared otherwise than is known.
+/// Whether a failure history differs from the stored one.
 fn is_news(past: &FailureHistory, known: Option<&CachedList>) -> bool {
     let (known, known_at) =
         known.map_or((0, None), |list| (list.failures, list.failure.as_ref().map(|(at, _)| *at)));
@@ -83,7 +83,7 @@ fn is_news(past: &FailureHistory, known: Option<&CachedList>) -> bool {
     past.failures != known || newer
 }
 
-/// What an earlier run remembered of a server.
+/// The failure history stored by an earlier run.
 pub(crate) fn past_of(list: Option<&CachedList>) -> FailureHistory {
     list.map_or_else(FailureHistory::default, |list| FailureHistory {
         era: list.era.parse().ok(),
@@ -92,7 +92,7 @@ pub(crate) fn past_of(list: Option<&CachedList>) -> FailureHistory {
     })
 }
 
-/// What is known of a server that was never listed.
+/// An empty list for a server that was never listed.
 pub(crate) fn unknown(server: &Server) -> CachedList {
     CachedList {
         fingerprint: server.spec().fingerprint(),

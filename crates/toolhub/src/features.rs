@@ -1,16 +1,16 @@
-//! Optional parts of the program, chosen when it is compiled: which of them this build has, and the error for a configuration that
-//! asks for one that is left out. For PostgreSQL the store itself refuses the URL.
+//! Optional compile-time features: which of them this build has, and the error for a configuration that requires a missing one.
+//! For PostgreSQL the store itself rejects the URL.
 
 use toolhub_core::lang::Text;
 
-/// Every optional part, and whether it is in this build.
+/// All optional features, and whether this build has them.
 const PARTS: [(&str, bool); 3] = [
     ("encoder", cfg!(feature = "encoder")),
     ("jemalloc", cfg!(all(unix, feature = "jemalloc"))),
     ("postgres", cfg!(feature = "postgres")),
 ];
 
-/// The optional parts of this build.
+/// The optional features of this build.
 pub fn included() -> impl Iterator<Item = &'static str> {
     PARTS.iter().filter(|(_, included)| *included).map(|(name, _)| *name)
 }
@@ -33,7 +33,7 @@ mod tests {
     use super::*;
     use toolhub_core::lang::{Lang, Say as _};
 
-    /// Tests run with what packages have; a part that is missing here would be tested nowhere.
+    /// Tests run with the features of the released packages; a feature that is missing here would be tested nowhere.
     #[test]
     fn tests_run_with_every_part() {
         let parts = PARTS.iter().map(|(name, _)| *name).filter(|name| cfg!(unix) || *name != "jemalloc");

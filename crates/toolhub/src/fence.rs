@@ -1,4 +1,4 @@
-//! The sandbox as the fence of stdio servers: joins the two crates that know nothing of each other.
+//! Implements the sandbox interface of `toolhub_mcp` with `toolhub_sandbox`; these crates do not depend on each other.
 
 use std::error::Error as _;
 use std::ffi::OsStr;
@@ -9,17 +9,17 @@ use toolhub_core::lang::Text;
 use toolhub_mcp::{ProcessSandbox, SandboxedProcess};
 use toolhub_sandbox::{Confinement, Policy, Program, SandboxError, confine};
 
-/// The variable by which the children of a hub are marked.
+/// The environment variable that marks the children of a hub.
 const HUB: &str = "TOOLHUB_HUB";
 
-/// Confines a server's program by its owner's policy.
+/// Sandboxes a server's process with the owner's policy.
 #[derive(Debug)]
 pub(crate) struct Sandbox(pub(crate) Policy);
 
 impl ProcessSandbox for Sandbox {
     fn enclose(&self, command: &mut Command) -> Result<Box<dyn SandboxedProcess>, Text> {
-        // The mark by which servers are found again that outlived their hub; what is confined bears another, and need not
-        // know whose it is.
+        // Servers that outlive their hub are found by this mark. Sandboxed processes have another mark, and need not identify
+        // their hub.
         command.env_remove(HUB);
         let mut policy = self.0.clone();
         policy.programs.extend(program(command));
@@ -44,20 +44,20 @@ fn refusal(error: &SandboxError) -> Text {
     Text::new(format!("it was not started: {error}{cause}"), format!("没有启动它：{}", error.chinese()))
 }
 
-/// What the owner granted by writing the command line, besides the program: the folder it starts in, and files among the
-/// arguments. Folders among them are to be granted in words: they are what it works on.
+/// Paths that the command line grants implicitly, besides the program: the working directory, and files among the arguments.
+/// Folders among the arguments must be granted explicitly: they contain the data that the server works on.
 fn named_by(command: &Command) -> Vec<PathBuf> {
     let folder = command.get_current_dir();
     let beside = |path: &OsStr| match folder {
         Some(folder) => Some(folder.join(path)),
-        // Without a folder it starts in an empty one, so that relative paths lead nowhere.
+        // Without a working directory the process starts in an empty one, so relative paths do not resolve.
         None => Path::new(path).is_absolute().then(|| PathBuf::from(path)),
     };
     let files = command.get_args().filter_map(beside).filter(|path| path.is_file());
     files.chain(folder.map(Path::to_path_buf)).collect()
 }
 
-/// The program that will be found; none where starting it will fail.
+/// The program that the command resolves to; `None` if starting it will fail.
 fn program(command: &Command) -> Option<Program> {
     let name = Path::new(command.get_program());
     if name.components().count() > 1 {
@@ -68,8 +68,8 @@ fn program(command: &Command) -> Option<Program> {
     folders.find_map(|folder| without_parents(&folder.join(name))).map(Program::of_owner)
 }
 
-/// A file that is there, by a path without `..`, which the owner may write. Links stay: a program finds its virtual
-/// environment by its name.
+/// An existing file, by a path without `..`, which the owner may have written. Links are kept: a program locates its virtual
+/// environment by its own path.
 fn without_parents(file: &Path) -> Option<PathBuf> {
     let place = match file.components().any(|part| part == Component::ParentDir) {
         true => file.parent()?.canonicalize().ok()?.join(file.file_name()?),

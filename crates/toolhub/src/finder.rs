@@ -1,5 +1,4 @@
-//! Finding tools: the search index beside the catalog, brought up to date when it is asked, and what is remembered of
-//! requests as evidence.
+//! Finds tools: the search index of the catalog, updated on demand, with past requests as evidence.
 
 use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
@@ -14,11 +13,11 @@ use toolhub_engine::verify::similarity;
 use toolhub_engine::{Catalog, Engine, Entry, Request as RouteRequest, near_names};
 use toolhub_search::{Hit, Index, KeptVectors, Past, Request, SentenceEncoder, Settings};
 
-/// Calls that are looked at for requests like this one.
+/// The number of recent calls that are compared with a request.
 const LOOKED_AT: usize = 1_000;
-/// Requests that are less alike than this say nothing of one another.
+/// The minimum similarity of requests that count as evidence.
 const ALIKE: f64 = 0.25;
-/// How many near names are offered.
+/// The number of similar names that are suggested.
 const NEAR: usize = 3;
 
 /// Finds tools in an engine's catalog.
@@ -28,15 +27,15 @@ pub(crate) struct Finder {
     shelf: Arc<Shelf>,
 }
 
-/// A sentence encoder on disk, and where the vectors it makes of tools are kept.
+/// A sentence encoder on disk, and the file of its vectors for tools.
 pub(crate) struct Encoder {
-    /// The folder of the model, read when tools are first searched.
+    /// The folder of the model, loaded by the first search.
     pub(crate) model: PathBuf,
     /// The file of the vectors.
     pub(crate) vectors: PathBuf,
 }
 
-/// The index and what it is made with: all that is used off the async threads.
+/// The index and its inputs. Used on blocking threads.
 struct Shelf {
     engine: Arc<Engine>,
     settings: Settings,
@@ -44,7 +43,7 @@ struct Shelf {
     known: Mutex<Option<Known>>,
 }
 
-/// The index, and what it was made of.
+/// The index, and the catalog it was built from.
 #[derive(Clone)]
 struct Known {
     catalog: Arc<Catalog>,
@@ -52,7 +51,7 @@ struct Known {
 }
 
 impl Shelf {
-    /// Ranks the tools of the catalog. Takes as long as a model needs, so it is no work for an async thread.
+    /// Ranks the tools of the catalog. May run a model, so it must not be called on an async thread.
     fn search(&self, request: &str, limit: usize, past: &[Past]) -> Search {
         let index = self.index();
         let ranking = index.rank(&Request::new(request).limit(limit).past(past));
@@ -63,7 +62,7 @@ impl Shelf {
         }
     }
 
-    /// The index of the catalog as it is now. Only what changed since it was last asked is read again.
+    /// The index of the current catalog. Only sources that changed since the last call are indexed again.
     fn index(&self) -> Index {
         let catalog = self.engine.catalog();
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
@@ -105,7 +104,7 @@ impl Shelf {
             let own = own.map(|entry| tagged(entry));
             index = match index.replace_source(&source, own) {
                 Ok(index) => index,
-                // Only a model can fail here; words alone always work.
+                // Only the model can fail; an index of words cannot.
                 Err(_) => return self.whole(catalog),
             };
         }
@@ -124,7 +123,7 @@ impl Finder {
         Self { engine, store, shelf: Arc::new(shelf) }
     }
 
-    /// What past calls say of tools, for a request like this.
+    /// Evidence from past calls for a similar request.
     async fn past(&self, request: &str) -> Vec<Past> {
         let Some(store) = &self.store else { return Vec::new() };
         let query =
@@ -149,7 +148,7 @@ impl Finder {
     }
 }
 
-/// The sources whose tools are not the same in both.
+/// The sources whose tools differ.
 fn changed(before: &Catalog, now: &Catalog) -> HashSet<Source> {
     let by_source = |catalog: &Catalog| {
         let mut found: HashMap<Source, Vec<*const Entry>> = HashMap::new();
@@ -162,8 +161,8 @@ fn changed(before: &Catalog, now: &Catalog) -> HashSet<Source> {
     before.keys().chain(now.keys()).filter(|source| before.get(source) != now.get(source)).cloned().collect()
 }
 
-/// What is held back is not shown to a model either: its text may be why it is. The tool by which skills are used is
-/// shown apart, with them: it speaks of all that they do, and would be found for everything.
+/// Whether a tool can be found. Quarantined tools are not shown to a model, since their texts may be the reason. `use_skill` is
+/// shown separately with the skills: its text describes all of them, and would match every request.
 fn shown(entry: &Entry) -> bool {
     let tool = &entry.tool;
     let of_skills = tool.source == Source::Skill && tool.name().as_str() == toolhub_skills::use_skill::NAME;

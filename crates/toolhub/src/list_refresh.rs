@@ -1,5 +1,5 @@
-//! Keeping the lists of a hub that runs for long fresh: listed again when a server says that they changed, and when
-//! the time is over for which they keep.
+//! Keeps the lists of a long-running hub fresh: servers are listed again when they announce a change, and when the time-to-live
+//! of their list expires.
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -11,20 +11,19 @@ use toolhub_mcp::Server;
 use crate::discovery::FRESH;
 use crate::hub::Hub;
 
-/// How long further word of a change is waited for before a server is listed again.
+/// Debounce interval after a change notification.
 const COALESCE: Duration = Duration::from_millis(200);
-/// A list is not asked for again sooner than this, however short a time it keeps: one that keeps for no time at all
-/// is not to be asked for without end.
+/// The minimum interval between listings, even with a shorter time-to-live: a time-to-live of 0 must not cause permanent
+/// requests.
 const LEAST: Duration = Duration::from_secs(60);
-/// Nor is it left longer than this, whatever its server says.
+/// The maximum interval between listings.
 const MOST: Duration = Duration::from_secs(7 * 24 * 3600);
-/// The part of its time by which a list may be asked for late, so that many are not asked for at one moment.
+/// Jitter as a fraction of the time-to-live, so that lists do not expire simultaneously.
 const SPREAD: f64 = 0.1;
 
 impl Hub {
-    /// Keeps the lists fresh, for as long as it is polled. A server that says that its list changed is listed again,
-    /// once for many such words in a short time; so is one whose list has kept its time. A program that does not run
-    /// is not started for that: its turn comes when somebody needs it.
+    /// Keeps the lists fresh while it is polled. A server is listed again after a change notification, once for several in a
+    /// short time, and when its list expires. No process is started for that: a stopped server is listed when it is next used.
     pub async fn follow(&self) {
         let mut version = self.servers.version();
         let (mut followed, mut running) = (Vec::<Arc<Server>>::new(), FuturesUnordered::new());
@@ -73,10 +72,10 @@ impl Hub {
                     changes.mark_unchanged();
                     let _ = self.list_one(server).await;
                 }
-                // Its list was had by somebody else, or it was started: what is due is looked at anew.
+                // The list was fetched elsewhere, or the server was started: the due time is computed again.
                 _ = kept.changed() => {}
                 _ = connects.changed() => {
-                    // A call did not wait for it: now that it is there, the next one need not.
+                    // A call stopped waiting for it: it is listed now for the next call.
                     let late = self.lists().get(server.id()).is_some_and(|list| list.late_at.is_some());
                     if late || self.declared_less(server) {
                         let _ = self.list_one(server).await;
@@ -91,14 +90,14 @@ impl Hub {
         }
     }
 
-    /// Whether the list of a server may be that of a run that declared fewer capabilities: some servers offer certain tools
-    /// only to clients with sampling, elicitation or roots. Calls from the command line declare none of these.
+    /// Whether the list may be from a run that declared fewer capabilities: some servers offer certain tools only to clients with
+    /// sampling, elicitation or roots. Calls from the command line declare none of these.
     fn declared_less(&self, server: &Server) -> bool {
         let from_before = |list: &CachedList| list.listed_at.is_some_and(|at| at < self.since);
         self.declares && self.lists().get(server.id()).is_some_and(from_before)
     }
 
-    /// In how long a server is to be listed again; `None` where there is no list to renew, or nobody to ask.
+    /// The time until a server is listed again; `None` without a list, or if it would have to be started.
     fn due(&self, server: &Server, jitter: f64) -> Option<Duration> {
         if !server.spec().enabled || !server.within_reach() {
             return None;
@@ -108,12 +107,12 @@ impl Hub {
     }
 }
 
-/// In how long a list is to be had again; the last try counts, whether or not it failed.
+/// The time until a list expires, counted from the last attempt, whether or not it failed.
 fn due_in(list: &CachedList, now: SystemTime, jitter: f64) -> Option<Duration> {
     let listed = list.listed_at?;
     let last = list.failure.as_ref().map_or(listed, |(failed, _)| listed.max(*failed));
     let keeps = list.ttl.unwrap_or(FRESH).clamp(LEAST, MOST).mul_f64(1.0 + SPREAD * jitter);
-    // A moment in the future, after a clock was set back, has no age.
+    // A time in the future, after the clock was set back, has age 0.
     let age = now.duration_since(last).unwrap_or_default();
     Some(keeps.saturating_sub(age))
 }

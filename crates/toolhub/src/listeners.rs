@@ -1,10 +1,10 @@
-//! Everybody who listens to the hub's events, as one listener.
+//! Combines the event sinks of a hub into one.
 
 use std::sync::Arc;
 
 use toolhub_core::{Event, EventSink};
 
-/// Passes every event on to each listener.
+/// Forwards every event to each sink.
 #[derive(Default)]
 pub struct Listeners(pub(crate) Vec<Arc<dyn EventSink>>);
 
@@ -15,7 +15,7 @@ impl std::fmt::Debug for Listeners {
 }
 
 impl Listeners {
-    /// All of these.
+    /// Combines these sinks.
     pub fn new(listeners: Vec<Arc<dyn EventSink>>) -> Self {
         Self(listeners)
     }

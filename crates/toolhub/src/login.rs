@@ -1,4 +1,4 @@
-//! Logging in to servers that want to know who is calling, and out again.
+//! OAuth login to servers, and logout.
 
 use toolhub_core::BoxFuture;
 use toolhub_core::lang::{Lang, Say};
@@ -8,25 +8,25 @@ use toolhub_mcp::oauth::{OAuthError, Show};
 
 use crate::hub::Hub;
 
-/// How often a login may turn out to need more scopes, and be made again.
+/// The maximum number of logins if further scopes turn out to be required.
 const MOST_LOGINS: u32 = 3;
 
-/// Why a login came to nothing.
+/// Why a login failed.
 #[derive(Debug, thiserror::Error)]
 pub enum LoginError {
     /// No such server is configured.
     #[error("{}", self.say(Lang::En))]
     UnknownServer,
-    /// The login itself failed. Whoever prints it with its causes adds why; [`Say`] has both.
+    /// The login failed. `Display` omits the cause, which is the source of the error; [`Say`] includes both.
     #[error("the login to `{server}` failed")]
     Failed {
-        /// At which server.
+        /// The server.
         server: ServerId,
-        /// Why.
+        /// The cause.
         #[source]
         error: OAuthError,
     },
-    /// The login is made, but the server does not serve even so.
+    /// The login succeeded, but the server still refuses requests.
     #[error("{}", self.say(Lang::En))]
     NotServed(ToolError),
 }
@@ -52,13 +52,13 @@ impl Say for LoginError {
 }
 
 impl Hub {
-    /// Logs in to a server and lists its tools. `show` gets the address that a person must open in a browser, once
-    /// more where the tools turn out to need more than was asked for. Dropping the future gives up.
+    /// Logs in to a server and lists its tools. `show` receives the URL that the user must open in a browser; it is called again
+    /// if the tools require further scopes. Dropping the future cancels the login.
     pub async fn login(&self, id: &str, show: Show<'_>) -> Result<CachedList, LoginError> {
         self.login_at(id, None, show).await
     }
 
-    /// The same at the authorization server that the owner names, to which the credentials are bound from then on.
+    /// Like [`Self::login`], at the authorization server that the owner names. The credentials are bound to it.
     pub fn login_at<'a>(
         &'a self,
         id: &'a str,
@@ -82,7 +82,7 @@ impl Hub {
         })
     }
 
-    /// Gives a server's tokens back and forgets them; whether there were any.
+    /// Revokes and deletes the tokens of a server. Returns whether there were any.
     pub async fn logout(&self, id: &str) -> Result<bool, LoginError> {
         let server = self.servers.find(id);
         let server = server.ok_or(LoginError::UnknownServer)?;

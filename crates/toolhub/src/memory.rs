@@ -1,4 +1,4 @@
-//! What the hub remembers of calls, and what follows from it: earlier answers, full results, statistics, advice.
+//! Uses of recorded calls: earlier results, full results, statistics, recommendations.
 
 use std::time::Duration;
 
@@ -12,13 +12,13 @@ use toolhub_engine::verify::verify;
 
 use crate::hub::Hub;
 
-/// Earlier answers that a new one is compared with.
+/// The number of earlier results that a new one is compared with.
 const EARLIER: usize = 5;
-/// Calls that advice is drawn from.
+/// The number of recent calls that recommendations are based on.
 const LOOKED_AT: usize = 5_000;
 
 impl Hub {
-    /// The outcome as a model is shown it: no longer than its kind is worth, the rest behind its handle.
+    /// Shortens an outcome for a model to the limit of its kind. The full result is available by its handle.
     pub fn shorten(&self, outcome: Outcome) -> Outcome {
         let catalog = self.catalog();
         let place = outcome.source().cloned();
@@ -26,13 +26,13 @@ impl Hub {
             .named(outcome.tool.as_str())
             .find(|entry| Some(&entry.tool.source) == place.as_ref())
             .cloned();
-        // By capability there is no such tool, and the capability is its tag.
+        // For a call by capability there is no such tool: the capability itself is the tag.
         let tags = entry.map_or_else(|| vec![outcome.tool.to_string()], |entry| entry.tags().to_vec());
         self.settings.limits.result.lengths().shorten(outcome, &tags)
     }
 
-    /// Checks an answer: against earlier answers to the same call, and its numbers, dates and times. `None` where
-    /// there is no answer.
+    /// Checks a result against earlier results of the same call, and its numbers, dates and times. Returns `None` if the call
+    /// failed.
     pub async fn verify(&self, call: &ToolCall, outcome: &Outcome) -> Option<Verification> {
         let answer = text_of(outcome.result.as_ref().ok()?);
         let earlier = match call.by {
@@ -52,8 +52,8 @@ impl Hub {
         Some(found)
     }
 
-    /// What the same call answered before, newest first. A tool that changes things, or tells the time, answers
-    /// differently by right.
+    /// Earlier results of the same call, newest first. Empty for tools that have side effects or depend on the time, whose
+    /// results may differ.
     async fn earlier_answers(&self, call: &ToolCall, outcome: &Outcome) -> Vec<String> {
         let Some(store) = &self.store else { return Vec::new() };
         let catalog = self.catalog();
@@ -85,7 +85,7 @@ impl Hub {
         answers
     }
 
-    /// The calls that fit, newest first.
+    /// The matching calls, newest first.
     pub async fn calls(&self, query: CallQuery) -> Result<Vec<CallRecord>, StoreError> {
         match &self.store {
             Some(store) => store.calls(query).await,
@@ -101,7 +101,7 @@ impl Hub {
         }
     }
 
-    /// How every tool has fared.
+    /// The statistics of all tools.
     pub async fn statistics(&self) -> Result<Vec<ToolStatistics>, StoreError> {
         match &self.store {
             Some(store) => store.statistics().await,
@@ -109,24 +109,24 @@ impl Hub {
         }
     }
 
-    /// What usually works: after a tool, or for a request like this, or at all.
+    /// Recommends tools: after a tool, for a similar request, or in general.
     pub async fn recommend(&self, wanted: Wanted<'_>, limit: usize) -> Result<Vec<Advice>, StoreError> {
         let query = CallQuery { limit: Some(LOOKED_AT), ..CallQuery::default() };
         let calls = self.calls(query).await?;
         let catalog = self.catalog();
         let mut advice = recommend(wanted, &calls);
-        // What is gone cannot be called.
+        // Removed tools cannot be called.
         advice.retain(|one| catalog.named(one.tool.as_str()).next().is_some());
         advice.truncate(limit);
         Ok(advice)
     }
 
-    /// Whether several could serve, so that how they have fared matters.
+    /// Whether there may be several candidates, so that routing depends on statistics.
     pub(crate) fn may_choose(&self, (by, tool): (CallBy, &str)) -> bool {
         by != CallBy::Name || self.catalog().named(tool).nth(1).is_some()
     }
 
-    /// Reads how tools have fared, once, where the order of candidates depends on it.
+    /// Reads the statistics of tools once, if the order of candidates depends on them.
     pub(crate) async fn recall(&self, wanted: (CallBy, &str)) {
         let Some(store) = &self.store else { return };
         if !self.may_choose(wanted) {
@@ -141,7 +141,7 @@ impl Hub {
         self.recalled.get_or_init(read).await;
     }
 
-    /// Waits until what is to be kept is written.
+    /// Waits until pending writes are done.
     pub(crate) async fn settle(&self, patience: Duration) {
         let Some(store) = &self.store else { return };
         match tokio::time::timeout(patience, store.flush()).await {

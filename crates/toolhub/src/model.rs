@@ -1,4 +1,4 @@
-//! The hub's language model: found and made when it is first needed, and lent to the engine for merging answers.
+//! The hub's language model: found and created on first use, and used by the engine for merging results.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,40 +15,39 @@ use toolhub_llm::{ModelClient, ToolCalls, merge};
 use crate::hub::Hub;
 use crate::settings::LlmSettings;
 
-/// The model in use, and why this one.
+/// The model in use, and the reason for the choice.
 #[derive(Debug, Clone)]
 pub struct ChosenModel {
-    /// The model.
     pub model: Arc<dyn LanguageModel>,
-    /// Why this one.
+    /// The reason for the choice.
     pub why: Text,
-    /// What it is reached by, where the hub made it itself.
+    /// The client, if the hub created the model.
     client: Option<Arc<ModelClient>>,
 }
 
 impl ChosenModel {
-    /// One that whoever built the hub brought along.
+    /// A model that was passed to the builder.
     pub(crate) fn given(model: Arc<dyn LanguageModel>) -> Self {
         let why = Text::new("given by the program that uses toolhub", "由使用 toolhub 的程序提供");
         Self { model, why, client: None }
     }
 
-    /// The names that its endpoint lists, where it can be asked.
+    /// The models that its endpoint lists; `None` for a model of the builder.
     pub async fn listed(&self, timeout: Duration) -> Option<Result<Vec<String>, ModelError>> {
         Some(self.client.as_ref()?.models(timeout).await)
     }
 
-    /// What the endpoint calls it, where that is known.
+    /// Its name at the endpoint, if available.
     pub fn wire_name(&self) -> Option<&str> {
         Some(&self.client.as_ref()?.endpoint().model)
     }
 }
 
-/// Where the hub's model comes from.
+/// Finds and caches the hub's model.
 #[derive(Debug)]
 pub(crate) struct Models {
     settings: Option<LlmSettings>,
-    /// Kept once found. That there is none is not kept: one may be started any time.
+    /// The model, once found. A failure is not cached: a local model may be started at any time.
     chosen: OnceCell<ChosenModel>,
 }
 
@@ -57,8 +56,8 @@ impl Models {
         Arc::new(Self { settings, chosen: OnceCell::new_with(given) })
     }
 
-    /// Whether the owner asked for a model: answers are merged by one then. A key that happens to be in the
-    /// environment is no such wish, since what tools found would be sent to whoever gave the key.
+    /// Whether the owner configured a model, which enables merging of results. A key in the environment is not enough, since
+    /// results of tools would be sent to the provider of the key.
     pub(crate) fn is_wanted(&self) -> bool {
         self.chosen.initialized() || self.settings.as_ref().is_some_and(LlmSettings::is_enabled)
     }
@@ -71,7 +70,7 @@ impl Models {
         self.find_named(None).await
     }
 
-    /// The model of that name, at the endpoint that is set up.
+    /// The model with that name, at the configured endpoint.
     pub(crate) async fn find_named(&self, name: Option<&str>) -> Result<ChosenModel, NoModel> {
         if self.settings.as_ref().is_some_and(|settings| !settings.is_enabled()) {
             let why = Text::new("`[llm] enabled = false` in the config", "配置中的 `[llm] enabled = false`");
@@ -89,7 +88,7 @@ impl Models {
     }
 }
 
-/// The model as the rest of the hub sees it: one that has no calls of its own writes them as text.
+/// Wraps a client according to its configuration: for a model without native tool calls, they are written as text.
 fn as_configured(client: Arc<ModelClient>) -> Arc<dyn LanguageModel> {
     match client.endpoint().tool_calls {
         ToolCalls::Native => Arc::new(TextModel::now_and_then(client)),
@@ -97,7 +96,7 @@ fn as_configured(client: Arc<ModelClient>) -> Arc<dyn LanguageModel> {
     }
 }
 
-/// Merges answers with the hub's model.
+/// Merges results with the hub's model.
 pub(crate) struct Merging(pub(crate) Arc<Models>);
 
 impl Synthesizer for Merging {
@@ -114,18 +113,18 @@ impl Synthesizer for Merging {
 }
 
 impl Hub {
-    /// The language model, where there is one. It is looked for when this is first asked, which may take a moment;
-    /// that there is none is normal.
+    /// The language model, if there is one. The first call searches for it, which may take a moment. It is normal that there is
+    /// none.
     pub async fn model(&self) -> Option<Arc<dyn LanguageModel>> {
         self.chosen_model().await.ok().map(|chosen| Arc::clone(&chosen.model))
     }
 
-    /// The model of that name, at the endpoint that is set up; or why there is none.
+    /// The model with that name at the configured endpoint, or why there is none.
     pub async fn model_named(&self, name: &str) -> Result<Arc<dyn LanguageModel>, NoModel> {
         self.models.find_named(Some(name)).await.map(|chosen| chosen.model)
     }
 
-    /// The same, with the reason for it; or why there is none.
+    /// The model in use with the reason for its choice, or why there is none.
     pub async fn chosen_model(&self) -> Result<&ChosenModel, NoModel> {
         self.models.chosen().await
     }

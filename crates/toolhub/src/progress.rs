@@ -1,10 +1,10 @@
-//! How far the listing of servers has come, for display.
+//! The progress of listing servers, for display.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use toolhub_core::ServerId;
 
-/// How far the listing of servers has come.
+/// The progress of listing servers.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Progress {
     /// Servers to be listed.
@@ -42,7 +42,7 @@ pub(crate) struct Counted<'a> {
 }
 
 impl Counted<'_> {
-    /// It is its turn.
+    /// Marks that the listing has started.
     pub(crate) fn start(&self) {
         self.cell.lock().running.push(self.server.clone());
     }

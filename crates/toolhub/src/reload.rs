@@ -1,5 +1,5 @@
-//! Taking over a changed configuration while the hub runs: servers that were added, changed or removed. Connections of
-//! unchanged servers stay as they are.
+//! Applies a changed configuration to a running hub: added, changed and removed servers. Connections of unchanged servers are
+//! kept.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,36 +17,36 @@ use crate::failures::past_of;
 use crate::hub::{Hub, SHUTDOWN};
 use crate::settings::{Places, Settings, load_servers};
 
-/// How long calls of a changed or removed server may take to end before it is disconnected.
+/// Grace period for calls of a changed or removed server before it is disconnected.
 const DRAIN: Duration = Duration::from_secs(10);
 
-/// What a changed configuration came to.
+/// The effects of a changed configuration.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ServerChanges {
-    /// Servers that were not there before.
+    /// New servers.
     pub added: Vec<ServerId>,
-    /// Servers that are reached or used in another way; they are connected anew.
+    /// Servers whose connection or use changed; they are connected again.
     pub changed: Vec<ServerId>,
-    /// Servers that are gone.
+    /// Removed servers.
     pub removed: Vec<ServerId>,
-    /// Whether calls are routed in another way.
+    /// Whether routing changed.
     pub routing: bool,
-    /// Sections of `toolhub.toml` that differ from those in force and take effect after a restart.
+    /// Sections of `toolhub.toml` that changed and take effect after a restart.
     pub restart: Vec<&'static str>,
-    /// What is odd about the configuration, but no reason to stop.
+    /// Warnings about the configuration.
     pub notes: Vec<Text>,
 }
 
 impl ServerChanges {
-    /// Whether every server is as it was.
+    /// Whether no server changed.
     pub fn is_empty(&self) -> bool {
         self.added.is_empty() && self.changed.is_empty() && self.removed.is_empty()
     }
 }
 
 impl Hub {
-    /// Takes over a configuration that was read anew: its servers, `[[servers]]`, `[routing]`, `[approvals]` and the deadlines of
-    /// `[limits]`. An error leaves everything as it was. The answer names the sections that need a restart.
+    /// Applies a reloaded configuration: its servers, `[[servers]]`, `[routing]`, `[approvals]` and the deadlines of `[limits]`.
+    /// An error changes nothing. The result names the sections that need a restart.
     pub fn reload_servers<'a>(
         &'a self,
         places: &'a Places,
@@ -87,7 +87,7 @@ impl Hub {
             if changes.is_empty() && !reordered {
                 self.set_deadlines(&servers, limits);
                 if changes.routing {
-                    // What is offered under one name depends on it.
+                    // Offered names depend on the routing.
                     self.refresh_catalog();
                     self.lists_kept.send_modify(|count| *count += 1);
                 }
@@ -127,7 +127,7 @@ impl Hub {
         })
     }
 
-    /// Sets how long calls may take, which differs for servers with a `call_timeout` of their own.
+    /// Sets the deadlines of calls. Servers may have a `call_timeout` of their own.
     fn set_deadlines(&self, servers: &[Arc<Server>], limits: Deadlines) {
         self.engine.set_deadlines(|source| {
             let own = match source {
@@ -138,7 +138,7 @@ impl Hub {
         });
     }
 
-    /// Whether a server serves a configured entry as it is. The sandbox is compared by the settings that it is made of.
+    /// Whether a server matches a configured entry. The sandbox is compared by its settings.
     fn is_unchanged(&self, server: &Arc<Server>, spec: &ServerSpec, settings: &Settings) -> bool {
         let id = spec.id.as_str();
         let sandbox = |extras: &[crate::settings::ServerExtras]| {
@@ -148,7 +148,7 @@ impl Hub {
     }
 }
 
-/// The server of a configured entry, not yet connected.
+/// Creates the server of a configured entry, not yet connected.
 pub(crate) fn server_for(
     mut spec: ServerSpec,
     places: &Places,
@@ -161,13 +161,13 @@ pub(crate) fn server_for(
     Arc::new(Server::new(spec, past, context.clone()))
 }
 
-/// Makes the engine call this server for its source.
+/// Registers a server as the host of its source.
 pub(crate) fn add_host(engine: &Engine, server: &Arc<Server>, limits: Deadlines) {
     let host: Arc<dyn ToolHost> = Arc::new(McpHost::new(Arc::clone(server)));
     engine.add_host(&host, deadlines_of(Some(server), limits));
 }
 
-/// How long calls of a source may take; `None` for one that is no server.
+/// The deadlines of calls to a source; `server` is `None` for a source that is not a server.
 fn deadlines_of(server: Option<&Arc<Server>>, limits: Deadlines) -> Deadlines {
     let call = server.and_then(|server| server.spec().call_timeout).unwrap_or(limits.call);
     Deadlines { call, cap: limits.cap.max(call) }

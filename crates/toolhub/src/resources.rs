@@ -1,4 +1,4 @@
-//! Reading a resource or a prompt of a server.
+//! Reads a resource or a prompt of a server.
 
 use std::time::Duration;
 
@@ -7,17 +7,17 @@ use toolhub_mcp::ForwardedRequest;
 
 use crate::hub::Hub;
 
-/// How long a server may take to answer.
+/// Timeout of a request.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(60);
 
 impl Hub {
-    /// The result of `resources/read`, as the server sent it; `None` where no server has that id.
+    /// The result of `resources/read`, unchanged; `None` if no server has that id.
     pub async fn read_resource(&self, id: &str, uri: &str) -> Option<Result<RawJson, ToolError>> {
         let params = RawObject::default().with("uri", uri);
         self.request(id, "resources/read", (uri, params)).await
     }
 
-    /// The result of `prompts/get`, as the server sent it; `None` where no server has that id.
+    /// The result of `prompts/get`, unchanged; `None` if no server has that id.
     pub async fn get_prompt(
         &self,
         id: &str,

@@ -1,8 +1,9 @@
-//! Where `toolhub serve` and commands that use its connections meet: a Unix socket in the data folder, for the owner alone.
+//! The Unix socket in the data folder through which commands use the connections of `toolhub serve`; accessible only to the
+//! owner.
 //!
-//! The folder has mode 0700 and the socket 0600; both sides check the owner of what they open and the user at the other end.
-//! Clients show a secret that is in a file beside the socket: a program in a sandbox that may use Unix sockets cannot read it. A
-//! socket whose process is gone refuses connections at once and is removed by the next `toolhub serve`.
+//! The folder has mode 0700 and the socket 0600; both sides check the owner of the files they open and the user id of the peer.
+//! Clients send a secret from a file next to the socket: a sandboxed program with access to Unix sockets cannot read it. The
+//! socket of an ended process refuses connections immediately and is removed by the next `toolhub serve`.
 
 use std::fs::{File, Metadata, Permissions};
 use std::io::{self, Read as _, Write as _};
@@ -24,21 +25,21 @@ use crate::hub::Hub;
 
 /// The folder of sockets in the data folder.
 const FOLDER: &str = "hubs";
-/// How the name of a socket ends.
+/// The suffix of a socket's name.
 const SUFFIX: &str = ".sock";
-/// How the name of the file with its secret ends.
+/// The extension of the file with its secret.
 const KEY_EXTENSION: &str = "key";
-/// The longest secret that is read.
+/// The maximum size of a secret.
 const MAX_SECRET_BYTES: u64 = 256;
-/// Hubs that a command tries at most.
+/// The maximum number of hubs that a command tries.
 const MAX_HUBS: usize = 8;
-/// The longest path of a socket that every system takes (sun_path, unix(7)).
+/// The maximum length of a socket's path on all systems (sun_path, unix(7)).
 const MAX_PATH_BYTES: usize = 100;
-/// How long connecting to a socket may take. A listener takes a connection, refuses it, or has no room for it, all at once.
+/// Timeout for connecting to a socket. A listener accepts or refuses a connection immediately, or its backlog is full.
 const CONNECT_TIMEOUT: Duration = Duration::from_millis(200);
-/// How long to pause where no connection can be accepted.
+/// Delay after a failed `accept`.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
-/// Bits of a mode that let others in.
+/// Mode bits that give access to other users.
 const OTHERS: u32 = 0o077;
 
 /// The folder of sockets, opened and checked.
@@ -48,7 +49,7 @@ struct Folder {
 }
 
 impl Folder {
-    /// The folder, if it is the user's own and closed to others.
+    /// Opens the folder, if the user owns it and others have no access.
     fn open(home: &Path) -> io::Result<Self> {
         let path = home.join(FOLDER);
         let is_link = path.symlink_metadata()?.is_symlink();
@@ -95,7 +96,7 @@ fn refused(path: &Path) -> io::Error {
     io::Error::new(io::ErrorKind::PermissionDenied, why)
 }
 
-/// Whether the process at the other end is of the same user.
+/// Whether the peer process belongs to the same user.
 fn is_same_user(stream: &UnixStream) -> bool {
     stream.peer_cred().is_ok_and(|peer| peer.uid() == rustix::process::geteuid().as_raw())
 }
@@ -114,7 +115,7 @@ impl std::fmt::Debug for HubSocket {
 }
 
 impl HubSocket {
-    /// Binds a socket in the data folder `home`, and removes those whose process is gone.
+    /// Binds a socket in the data folder `home`, and removes sockets of ended processes.
     pub async fn bind(home: &Path) -> io::Result<Self> {
         private::create_dir(&home.join(FOLDER))?;
         let folder = Folder::open(home)?;
@@ -129,7 +130,7 @@ impl HubSocket {
         let no_secret = || io::Error::other("the system has no random numbers to give");
         let secret = secret().zip(secret()).map(|(one, other)| one + &other).ok_or_else(no_secret)?;
         let listener = UnixListener::bind(folder.address(&hidden))?;
-        // Others see the socket once its mode is right and its secret is there.
+        // The socket is renamed to its final name once its mode is set and its secret is written.
         let (bound, file) = (folder.path.join(&hidden), folder.path.join(&name));
         let mut options = File::options();
         let published = private::open_file(&key_of(&file), options.write(true).create_new(true))
@@ -144,14 +145,14 @@ impl HubSocket {
         Ok(Self { listener, file, secret })
     }
 
-    /// A relay to the enabled servers of a hub for processes of its owner, who are this principal.
+    /// A relay to the enabled servers of a hub, for processes of its owner, which act as `principal`.
     pub fn relay(&self, hub: &Hub, principal: &str) -> Relay {
         let servers = Arc::clone(&hub.servers);
         let find = move |id: &str| servers.find(id).filter(|server| server.spec().enabled);
         Relay::new(principal, &self.secret, find)
     }
 
-    /// Serves links until `stop`; then for at most `grace` those whose requests run.
+    /// Serves connections until `stop`; then waits up to `grace` for those with running requests.
     pub async fn serve(self, relay: Relay, stop: CancellationToken, grace: Duration) {
         let relay = Arc::new(relay);
         let mut links = JoinSet::new();
@@ -193,7 +194,7 @@ fn remove(socket: &Path) {
     let _ = std::fs::remove_file(key_of(socket));
 }
 
-/// Finds the hubs that run with a data folder.
+/// Finds the running hubs of a data folder.
 pub(crate) struct RunningHubs {
     home: PathBuf,
 }
@@ -217,7 +218,7 @@ impl RunningHubs {
     }
 }
 
-/// How many hubs run with the data folder `home`.
+/// The number of running hubs of the data folder `home`.
 pub async fn running_hubs(home: &Path) -> usize {
     RunningHubs::of(home).dial().await.len()
 }
@@ -260,7 +261,7 @@ mod tests {
         assert_eq!(reached(home.path()).await, 1);
         let second = HubSocket::bind(home.path()).await.unwrap();
         assert_eq!(reached(home.path()).await, 2);
-        // A process that cannot read the secret is not connected.
+        // A process that cannot read the secret is refused.
         std::fs::remove_file(key_of(&second.file)).unwrap();
         assert_eq!(reached(home.path()).await, 1);
         drop((socket, second));
@@ -271,7 +272,7 @@ mod tests {
     async fn dead_socket_is_skipped_and_removed_by_the_next_hub() {
         let home = home();
         let mut socket = HubSocket::bind(home.path()).await.unwrap();
-        // What a killed process leaves: the file without a listener.
+        // The state after a killed process: the file without a listener.
         let file = std::mem::take(&mut socket.file);
         drop(socket);
         assert!(file.exists());
@@ -299,7 +300,7 @@ mod tests {
         assert_eq!(reached(other.path()).await, 0);
     }
 
-    /// Even where every mode was opened: the kernel says who connects. Only the administrator can become another user for this.
+    /// Even with permissive modes: the kernel reports the peer's user id. Only root can switch to another user for this test.
     #[cfg(target_os = "linux")]
     #[tokio::test]
     async fn rejects_processes_of_another_user() {

@@ -1,4 +1,4 @@
-//! The configured servers of a hub, swapped whole when the configuration changes.
+//! The configured servers of a hub, replaced atomically when the configuration changes.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use arc_swap::{ArcSwap, Guard};
 use tokio::sync::watch;
 use toolhub_mcp::Server;
 
-/// The configured servers, in the order of the config.
+/// The configured servers, in configuration order.
 #[derive(Debug, Default)]
 pub(crate) struct ServerSet {
     servers: ArcSwap<Vec<Arc<Server>>>,
@@ -19,12 +19,12 @@ impl ServerSet {
         Self { servers: ArcSwap::from_pointee(servers), ..Self::default() }
     }
 
-    /// The servers as they are now, for use without an await; [`Self::snapshot`] is for longer.
+    /// The current servers. The guard must not be held across an await; use [`Self::snapshot`] there.
     pub(crate) fn load(&self) -> Guard<Arc<Vec<Arc<Server>>>> {
         self.servers.load()
     }
 
-    /// The servers as they are now.
+    /// The current servers.
     pub(crate) fn snapshot(&self) -> Arc<Vec<Arc<Server>>> {
         self.servers.load_full()
     }
@@ -39,7 +39,7 @@ impl ServerSet {
         self.load().iter().any(|server| server.id().as_str() == id)
     }
 
-    /// Whether this very server is in use: it was neither removed nor replaced.
+    /// Whether this instance is in use: it was neither removed nor replaced.
     pub(crate) fn is_current(&self, server: &Server) -> bool {
         self.load().iter().any(|one| std::ptr::eq(&raw const **one, server))
     }
@@ -50,7 +50,7 @@ impl ServerSet {
         self.version.send_modify(|version| *version += 1);
     }
 
-    /// Changes with each replacement.
+    /// A counter that changes with each replacement.
     pub(crate) fn version(&self) -> watch::Receiver<u64> {
         self.version.subscribe()
     }

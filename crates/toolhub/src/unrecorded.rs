@@ -1,4 +1,4 @@
-//! The log of a hub whose store cannot be used: nothing can be written down, so what must be is refused.
+//! The call log of a hub without a working store: calls that must be recorded are refused.
 
 use std::time::SystemTime;
 
@@ -8,7 +8,7 @@ use toolhub_core::memory::{CallEnd, CallLog, CallStart};
 use toolhub_core::outcome::AttemptRecord;
 use toolhub_core::ports::StoreError;
 
-/// Why nothing can be written down.
+/// Contains the reason why calls cannot be recorded.
 pub(crate) struct Unrecorded(pub(crate) Text);
 
 impl CallLog for Unrecorded {

@@ -1,4 +1,4 @@
-//! What can be written on the command line. The Chinese texts stand in `help`.
+//! The clap types of the command line. The Chinese texts are in `help`.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! What can be written after `ask`, `chat` and `prompt`. The Chinese texts stand in `help`.
+//! The options of `ask`, `chat` and `prompt`. The Chinese texts are in `help`.
 
 use clap::{Args, ValueEnum};
 

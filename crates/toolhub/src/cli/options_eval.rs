@@ -1,4 +1,4 @@
-//! What can be written after `eval`.
+//! The options of `eval`.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! What can be written after `toolhub init`.
+//! The options of `toolhub init`.
 
 use clap::Args;
 

@@ -1,4 +1,4 @@
-//! What can be written after `history`, `stats`, `recommend` and `result`.
+//! The options of `history`, `stats`, `recommend` and `result`.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! What can be written after `toolhub serve`.
+//! The options of `toolhub serve`.
 
 use clap::Args;
 use toolhub::settings::Bind;

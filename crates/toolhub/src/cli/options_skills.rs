@@ -1,4 +1,4 @@
-//! What can be written after `toolhub skills`.
+//! The options of `toolhub skills`.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! What can be written after `run` and `parse`. The Chinese texts stand in `help`.
+//! The options of `run` and `parse`. The Chinese texts are in `help`.
 
 use clap::Args;
 use toolhub::settings::Span;

@@ -1,4 +1,4 @@
-//! What can be written after `toolhub trust`.
+//! The options of `toolhub trust`.
 
 use std::path::PathBuf;
 

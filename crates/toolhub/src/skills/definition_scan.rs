@@ -1,5 +1,5 @@
-//! What in a skill should make its owner look twice before agreeing to it: texts that a model reads and a person does not
-//! see, words that are not meant for the owner, files that lie elsewhere too, and names that built-in tools have.
+//! Finds suspicious contents of a skill, for its owner to review before approving it: text that is invisible to people but
+//! visible to a model, instructions to a model, hard-linked files, and names of native tools.
 
 use std::collections::BTreeMap;
 
@@ -10,23 +10,23 @@ use toolhub_skills::{FileSet, MANIFEST, Mark, Names, Shape, Skill, resource};
 
 use crate::hub::Hub;
 
-/// The most of a file that is looked through; a model is not given more of one.
+/// The maximum size of a file that is scanned; a model never receives more of a file.
 const LARGEST: u64 = 1 << 20;
-/// The most bytes of a text that are looked through at once, so that none is left out for its length.
+/// The maximum size of a text that is scanned at once. Longer texts are split, so that nothing is skipped.
 const PIECE: usize = 8 << 10;
-/// The most that is told of one skill.
+/// The maximum number of findings per skill.
 const MOST: usize = 16;
-/// Files that are written for readers; in others, much that would be strange there is usual.
+/// Files of prose; other files commonly contain patterns that are suspicious only in prose.
 const PROSE: [&str; 4] = [".md", ".txt", ".rst", ".markdown"];
 
 impl Hub {
-    /// What is suspicious in the texts of a skill, each with the file it stands in. Blocks: files are read.
+    /// Suspicious findings in the texts of a skill, each with its file. Blocking: reads files.
     pub fn suspicious_in_skill(skill: &Skill, files: &FileSet) -> Vec<Finding> {
         let mut all: Vec<Finding> = Vec::new();
         for (path, file) in &files.files {
             add(&mut all, path, linked(path, file.names).into_iter());
         }
-        // The manifest first: it is what every model is given.
+        // The manifest first: every model receives it.
         let mut paths: Vec<&String> =
             files.files.iter().filter(|(_, file)| file.mark != Mark::Link).map(|(path, _)| path).collect();
         paths.sort_by_key(|path| *path != MANIFEST);
@@ -44,14 +44,14 @@ impl Hub {
         if skill.shape == Shape::PythonFile {
             return all;
         }
-        // Escapes of YAML can write what is not in the file as it stands.
+        // YAML escapes can encode text that is not in the raw file.
         let said = RawJson::of(&skill.frontmatter);
         let definition = RawObject::default().with("name", "a").with("inputSchema", said);
         add(&mut all, MANIFEST, ToolDefinition::parse(definition.into_raw()).iter().flat_map(look_through));
         all
     }
 
-    /// The tools of a skill that would be called in place of a built-in one, by their names.
+    /// The tools of a skill that would be called instead of a native tool with the same name.
     pub fn shadowed_by<'a>(&self, names: impl IntoIterator<Item = &'a str>) -> Vec<String> {
         let catalog = self.catalog();
         let native = |name: &&str| catalog.named(name).any(|entry| entry.tool.source == Source::Native);
@@ -59,7 +59,7 @@ impl Hub {
     }
 }
 
-/// What is said of a file that also lies elsewhere.
+/// The finding for a hard-linked file.
 fn linked(path: &str, names: Names) -> Option<Finding> {
     let why = match names {
         Names::One => return None,
@@ -84,7 +84,7 @@ fn add(all: &mut Vec<Finding>, path: &str, found: impl Iterator<Item = Finding>)
     }
 }
 
-/// What is found in a text.
+/// Scans a text.
 pub(crate) fn look_at(text: &str) -> Vec<Finding> {
     let members: BTreeMap<&str, &str> = [("name", "a"), ("description", text)].into();
     let definition = RawJson::of(&members).object().unwrap_or_default();
@@ -92,7 +92,7 @@ pub(crate) fn look_at(text: &str) -> Vec<Finding> {
     ToolDefinition::parse(definition.into_raw()).iter().flat_map(look_through).collect()
 }
 
-/// A text in pieces of whole lines, where it has lines.
+/// Splits a text into pieces, at line breaks if possible.
 pub(crate) fn pieces(text: &str) -> Vec<&str> {
     let (mut all, mut rest) = (Vec::new(), text);
     while rest.len() > PIECE {

@@ -1,4 +1,4 @@
-//! The skills of a hub: looked up, approved by their owner, and put into the catalog.
+//! The skills of a hub: found, approved by their owner, and added to the catalog.
 
 mod definition_scan;
 mod served;
@@ -19,29 +19,29 @@ pub(crate) use definition_scan::{look_at, pieces};
 pub(crate) use served::{ServedSkill, encoded};
 pub(crate) use servers::{ServerSkills, is_manifest};
 
-/// What changed in a skill since its owner agreed to it.
+/// The changes of a skill since its approval.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SkillChange {
-    /// Files that are new.
+    /// New files.
     pub added: Vec<String>,
-    /// Files that are not what they were.
+    /// Changed files.
     pub changed: Vec<String>,
-    /// Files that are gone.
+    /// Removed files.
     pub removed: Vec<String>,
 }
 
 impl Hub {
-    /// The skills, as they were last looked up.
+    /// The skills as of the last scan.
     pub fn skills(&self) -> Arc<Snapshot> {
         self.skills.shelf()
     }
 
-    /// The book that they stand in.
+    /// The skill registry.
     pub fn skill_book(&self) -> &Arc<SkillRegistry> {
         &self.skills
     }
 
-    /// Looks the skills up again, and puts their tools into the catalog; whether other tools are there than before.
+    /// Scans the skills again, and updates the catalog. Returns whether their tools changed.
     pub async fn refresh_skills(&self) -> bool {
         let before = self.skills.tools();
         self.skills.refresh().await;
@@ -49,7 +49,7 @@ impl Hub {
         self.put_skills(&before)
     }
 
-    /// Puts the skills' tools into the catalog; whether they are other ones than `before`.
+    /// Updates the catalog with the skills' tools. Returns whether they differ from `before`.
     pub(crate) fn put_skills(&self, before: &[toolhub_core::Tool]) -> bool {
         let tools = self.skills.tools();
         let same = tools.len() == before.len()
@@ -73,14 +73,14 @@ impl Hub {
         }
     }
 
-    /// Reads again what owners agreed to of skills, which another program may have changed.
+    /// Reads the approvals of skills again, which another process may have changed.
     pub(crate) async fn reload_skills(&self) -> bool {
         let before = self.skills.tools();
         self.read_agreed().await;
         self.put_skills(&before)
     }
 
-    /// Agrees to a skill as it is now.
+    /// Approves the current state of a skill.
     pub async fn approve_skill(&self, skill: &Skill, files: &FileSet) -> Result<(), StoreError> {
         let marks: BTreeMap<&str, String> =
             files.files.iter().map(|(path, file)| (path.as_str(), marked(&file.digest, file.mark))).collect();
@@ -101,7 +101,7 @@ impl Hub {
         Ok(())
     }
 
-    /// Takes the approval of a skill back; whether there was one.
+    /// Revokes the approval of a skill. Returns whether there was one.
     pub async fn revoke_skill(&self, skill: &Skill) -> Result<bool, StoreError> {
         let key = ToolName::new(skill.key());
         let revoked = self.kept_approvals()?.revoke(&Source::Skill, &key).await?;
@@ -110,15 +110,15 @@ impl Hub {
         Ok(revoked)
     }
 
-    /// The skills that are served to others, with the digests of their files.
+    /// The skills that are served to clients, with the digests of their files.
     pub(crate) async fn served_skills(&self) -> Vec<ServedSkill> {
-        // Another program may have taken an approval back since.
+        // Another process may have revoked an approval since.
         self.reload_skills().await;
         let book = Arc::clone(&self.skills);
         tokio::task::spawn_blocking(move || served::served(&book)).await.unwrap_or_default()
     }
 
-    /// Learns which skills the connected servers have, so that they can be activated; whether that is new.
+    /// Lists the skills of connected servers, so that they can be activated. Returns whether they changed.
     pub async fn learn_server_skills(&self) -> bool {
         let found = self.server_skills.of_connected().await;
         if self.skills.shelf().foreign == found {
@@ -135,7 +135,7 @@ impl Hub {
         self.put_skills(&before);
     }
 
-    /// What changed in a skill since it was approved; `None` where it never was.
+    /// The changes of a skill since its approval; `None` if it was never approved.
     pub async fn skill_change(&self, skill: &Skill, files: &FileSet) -> Option<SkillChange> {
         let approvals = self.store.as_deref()?.approvals().await.ok()?;
         let key = skill.key();
@@ -155,7 +155,7 @@ impl Hub {
     }
 }
 
-/// A digest and what else of a file matters.
+/// A digest with the kind of the file.
 fn marked(digest: &str, mark: Mark) -> String {
     match mark {
         Mark::Plain => digest.to_owned(),
@@ -164,12 +164,12 @@ fn marked(digest: &str, mark: Mark) -> String {
     }
 }
 
-/// Whether some skill cannot be used before it is known what its owner agreed to.
+/// Whether any skill requires an approval.
 pub(crate) fn waits_for_word(shelf: &Snapshot) -> bool {
     shelf.skills.iter().any(|known| known.standing != ApprovalState::Own)
 }
 
-/// Tells a book what owners agreed to.
+/// Loads the approvals of skills into a registry.
 pub(crate) async fn read_agreed(
     book: &Arc<SkillRegistry>,
     store: Option<&dyn HubStore>,

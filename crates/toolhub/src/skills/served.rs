@@ -1,4 +1,4 @@
-//! The hub's own skills as they are served to others: each file with an address, a digest and a size.
+//! The hub's own skills as served to clients: each file with a URI, a digest and a size.
 
 use std::path::PathBuf;
 
@@ -8,33 +8,33 @@ use toolhub_core::lang::Text;
 use toolhub_mcp::skills::{MOST_BYTES, MOST_FILES};
 use toolhub_skills::{MANIFEST, Mark, Names, SkillRegistry, resource, sha256};
 
-/// A file of a skill, as it is served.
+/// A served file of a skill.
 #[derive(Debug, Clone)]
 pub(crate) struct OwnFile {
     pub(crate) uri: String,
-    /// Its path inside the skill.
+    /// Its path relative to the skill.
     pub(crate) path: String,
     pub(crate) size: u64,
-    /// The SHA-256 that it is listed with.
+    /// The SHA-256 digest in its listing.
     digest: String,
 }
 
-/// A skill, as it is served.
+/// A served skill.
 #[derive(Debug, Clone)]
 pub(crate) struct ServedSkill {
     pub(crate) name: String,
     pub(crate) description: String,
-    /// The address of its `SKILL.md`.
+    /// The URI of its `SKILL.md`.
     pub(crate) uri: String,
     pub(crate) folder: PathBuf,
     pub(crate) files: Vec<OwnFile>,
-    /// As it is listed.
+    /// Its entry in `skills/list`.
     pub(crate) entry: RawJson,
 }
 
 impl ServedSkill {
-    /// The bytes of one of its files, if they are those that it is listed with. Blocks. The file is opened once, and what
-    /// was read is what is looked at: another that was put in its place since the list was made is never handed out.
+    /// Reads one of its files, if its digest matches the listing. Blocking. The file is opened once, and the digest is computed
+    /// from the bytes that are returned, so that a file replaced since the listing is never served.
     pub(crate) fn read(&self, file: &OwnFile) -> Result<Vec<u8>, Text> {
         let read = resource::read(&self.folder, &file.path, resource::LARGEST);
         let bytes = read.map_err(|error| error.text().clone())?;
@@ -49,16 +49,16 @@ impl ServedSkill {
     }
 }
 
-/// The skills that are used and can be served as they stand. Blocks: files are read for their digests.
+/// The skills that are in use and can be served. Blocking: reads files for their digests.
 pub(crate) fn served(book: &SkillRegistry) -> Vec<ServedSkill> {
     let shelf = book.shelf();
     let mut all = Vec::new();
     for known in shelf.used().filter(|known| known.skill.is_servable()) {
         let skill = &known.skill;
-        // What was approved a while ago may have been changed since, and then it is nobody's to read.
+        // A skill that changed since its approval is not served.
         let Some(set) = book.files_if_usable(skill) else { continue };
         let root = format!("skill://{}", skill.name);
-        // A link is not followed, so there is nothing to serve; nor is what another user's file is linked to.
+        // Links are not followed, and hard links to files of other users are not served.
         let plain =
             set.files.iter().filter(|(_, file)| file.mark != Mark::Link && file.names != Names::Foreign);
         let mut files = Vec::new();
@@ -85,7 +85,7 @@ pub(crate) fn served(book: &SkillRegistry) -> Vec<ServedSkill> {
     all
 }
 
-/// A path as an address holds it: what is no plain letter is written as its bytes.
+/// Percent-encodes a path for a URI.
 pub(crate) fn encoded(path: &str) -> String {
     let mut out = String::new();
     for byte in path.bytes() {
@@ -129,7 +129,7 @@ mod tests {
         assert_eq!(listed.read(more).unwrap(), b"more");
         fs::write(own.join("more.md"), "changed").unwrap();
         assert!(served(&book).is_empty());
-        // Changed between the look and the reading: by its contents, or by what stands in its place.
+        // Changed between listing and reading: the contents, or the kind of the file.
         assert!(listed.read(more).unwrap_err().say(Lang::En).contains("has just been changed"));
         #[cfg(unix)]
         {

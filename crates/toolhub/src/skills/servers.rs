@@ -1,5 +1,5 @@
-//! Skills of servers: listed when somebody wants them, fetched a file at a time, and used only where a file is what its
-//! server listed. A list that turns out to be old is asked for again.
+//! Skills of servers: listed on demand, fetched one file at a time, and used only if a file matches its listed digest. An
+//! outdated list is fetched again.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -16,13 +16,13 @@ use toolhub_skills::{Fetch, MANIFEST, RemoteSkill, frontmatter_of};
 
 use crate::server_set::ServerSet;
 
-/// A list is asked for again after so long.
+/// How long a list is cached.
 const KEEPS: Duration = Duration::from_secs(300);
-/// One that failed is asked again after so long.
+/// How long a failure is cached.
 const AGAIN: Duration = Duration::from_secs(30);
-/// How long a server may take to tell its list before it is left out.
+/// Timeout for fetching a list.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// The most bytes of files that are kept.
+/// The maximum total size of cached files in bytes.
 const MOST_KEPT: usize = 16 << 20;
 
 type Entries = Arc<Vec<Arc<SkillEntry>>>;
@@ -32,7 +32,7 @@ type Entries = Arc<Vec<Arc<SkillEntry>>>;
 pub(crate) struct ServerSkills {
     servers: Arc<ServerSet>,
     kept: Mutex<HashMap<ServerId, (Instant, Entries)>>,
-    /// What was fetched, by server and digest.
+    /// Fetched files, by server and digest.
     files: Mutex<Files>,
 }
 
@@ -55,7 +55,7 @@ impl ServerSkills {
         self.files.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The skills of a server; none where it has none, or does not answer.
+    /// The skills of a server; empty if it has none or the request fails.
     async fn of(&self, server: &Arc<Server>) -> Entries {
         if let Some((at, list)) = self.kept().get(server.id())
             && at.elapsed() < KEEPS
@@ -68,7 +68,7 @@ impl ServerSkills {
                 self.kept().insert(server.id().clone(), (Instant::now(), Arc::clone(&list)));
                 list
             }
-            // Whoever fails is left alone for a while, and asked again before its list would have been old.
+            // A failure is cached, too, but expires earlier than a list.
             Ok(Err(_)) | Err(_) => {
                 let at = Instant::now().checked_sub(KEEPS - AGAIN).unwrap_or_else(Instant::now);
                 self.kept().insert(server.id().clone(), (at, Arc::default()));
@@ -86,14 +86,14 @@ impl ServerSkills {
             .collect()
     }
 
-    /// What the servers that are connected say they have, for a model.
+    /// The skills of connected servers, for a model.
     pub(crate) async fn of_connected(&self) -> Vec<RemoteSkill> {
         let serves = |server: &&Arc<Server>| server.serves_skills() == Some(true);
         let servers: Vec<Arc<Server>> = self.servers.load().iter().filter(serves).cloned().collect();
         self.all(&servers).await.iter().map(|(server, entry)| foreign(server, entry)).collect()
     }
 
-    /// Whether an address is one of a skill that a server listed.
+    /// Whether a URI belongs to a skill that a server listed.
     pub(crate) fn knows(&self, uri: &str) -> bool {
         let below = |entry: &Arc<SkillEntry>| {
             uri.strip_prefix(entry.root()).is_some_and(|rest| rest.starts_with('/'))
@@ -101,13 +101,12 @@ impl ServerSkills {
         self.kept().values().any(|(_, list)| list.iter().any(below))
     }
 
-    /// Forgets the list of a server that changed.
+    /// Drops the cached list of a server, or of all servers.
     pub(crate) fn forget(&self, server: Option<&ServerId>) {
         self.kept().retain(|id, _| server.is_some_and(|server| server != id));
     }
 
-    /// The answer to reading a file, once it was seen to be what is listed; where it is not, the list is asked for again
-    /// before it is given up.
+    /// Reads a file and verifies its digest. If it does not match the list, the list is fetched again before the read fails.
     pub(crate) async fn read(
         &self,
         server: &Arc<Server>,
@@ -123,7 +122,7 @@ impl ServerSkills {
         let mut entry = Arc::clone(entry);
         let mut read = verified(server, &entry, uri).await;
         if matches!(&read, Err(McpError::Unreadable { .. })) && entry.files.is_some() {
-            // It may have changed since it was listed.
+            // The file may have changed since it was listed.
             let now = server.skill(&entry.uri).await.map_err(|error| refused(&error, id))?;
             if now.raw.get() != entry.raw.get() {
                 entry = Arc::new(now);
@@ -169,7 +168,7 @@ async fn verified(server: &Arc<Server>, entry: &SkillEntry, uri: &str) -> Result
     Ok(result)
 }
 
-/// Whether two values are one, however their numbers are written.
+/// Whether two values are equal, regardless of the notation of numbers.
 fn same(one: &Value, other: &Value) -> bool {
     match (one, other) {
         (Value::Number(one), Value::Number(other)) => one == other || one.as_f64() == other.as_f64(),
@@ -190,7 +189,7 @@ fn refused(error: &McpError, server: &ServerId) -> Text {
     Text::new(error.say(Lang::En), error.say(Lang::Zh))
 }
 
-/// A skill of a server as a model is offered it.
+/// A skill of a server as offered to a model.
 fn foreign(server: &Server, entry: &SkillEntry) -> RemoteSkill {
     let below =
         |uri: &str| uri.strip_prefix(entry.root()).map(|path| path.trim_start_matches('/').to_owned());
@@ -230,7 +229,7 @@ impl Fetch for ServerSkills {
     }
 }
 
-/// The name of the file that every skill has, as servers' addresses end.
+/// Whether a URI ends with the file name `SKILL.md`.
 pub(crate) fn is_manifest(uri: &str) -> bool {
     uri.rsplit('/').next() == Some(MANIFEST)
 }

@@ -1,5 +1,5 @@
-//! MCP client and gateway of toolhub. The wire layer is implemented here and keeps payloads as raw JSON, so that unknown
-//! members are preserved.
+//! Implements MCP, client and gateway; no other crate depends on the protocol. The wire layer is our own and keeps payloads as
+//! raw JSON, so that unknown members are preserved.
 
 mod breaker;
 mod cached_head;

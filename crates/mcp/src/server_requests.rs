@@ -1,5 +1,5 @@
-//! Requests and notifications that a server sends: requests go to the originating client or to the handler of the hub,
-//! notifications to the client or to subscribers.
+//! Requests and notifications that a server sends. Requests go to the originating client or to the handler of the hub;
+//! notifications go to the originating client or to the handler.
 
 use std::sync::Arc;
 

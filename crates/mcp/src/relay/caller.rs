@@ -134,7 +134,7 @@ impl Caller for RequestCaller {
         &self.extras
     }
 
-    /// The client speaks the era of the server, and handles the `input_required` results of a modern one itself.
+    /// The client uses the era of the server, and handles the `input_required` results of a modern one itself.
     fn takes_questions_as_results(&self) -> bool {
         self.era == Era::Modern
     }

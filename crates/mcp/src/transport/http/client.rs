@@ -76,7 +76,7 @@ pub(crate) fn build(with: impl Fn(ClientBuilder) -> ClientBuilder) -> Result<Cli
         .user_agent(USER_AGENT)
         .connect_timeout(CONNECT_DEADLINE)
         .redirect(same_origin)
-        // Retries are decided by the caller, which knows the effect of the request.
+        // Retries are decided by the caller, depending on the effect of the request.
         .retry(reqwest::retry::never());
     with(builder).build().map_err(|error| root_cause(&error))
 }

@@ -87,7 +87,7 @@ impl Http {
     }
 
     /// Opens the GET stream for unsolicited messages of a legacy server (2025-11-25, transports: listening) and reopens it when
-    /// it ends. Stops if the server does not offer one.
+    /// it ends. Stops if it cannot be opened, as with servers that do not offer one.
     pub(crate) fn listen(&self) {
         let inner = Arc::clone(&self.inner);
         self.inner.while_open(async move {

@@ -80,8 +80,8 @@ impl<O> Desk<O> {
         if under_way.stage == Stage::Over {
             return None;
         }
-        // Entries of dropped requests without cancellation (see `told` below) stay until answered; remove them if the table is
-        // full.
+        // Dropped requests that send no cancellation (`initialize`, `server/discover`, `ping`) stay until answered; they are
+        // removed if the table is full.
         if under_way.pending.len() >= MAX_PENDING {
             under_way.pending.retain(|_, pending| !pending.reply.is_closed());
         }

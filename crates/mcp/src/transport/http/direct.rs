@@ -164,7 +164,7 @@ impl Wire {
 
     /// Reads more bytes. Returns `false` at the end of the stream.
     async fn more(&mut self) -> io::Result<bool> {
-        // No buffer is allocated: reads into the shared buffer of the worker, since most responses arrive in one piece.
+        // No buffer is allocated: reads into the shared buffer of this thread, since most responses arrive in one piece.
         if self.there.capacity() == 0 {
             let stream = &mut self.stream;
             let reading = poll_fn(|context| {

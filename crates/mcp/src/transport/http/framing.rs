@@ -14,7 +14,7 @@ const MAX_HEAD: usize = 64 << 10;
 const MAX_LINES: usize = 96;
 /// Maximum size of a cached head.
 const MAX_KNOWN: usize = 4 << 10;
-/// Maximum number of informational (1xx) heads before the final one. Our requests never ask for any.
+/// Maximum number of informational (1xx) heads before the final one. Our requests do not solicit any.
 const MAX_INFORMATIONAL: usize = 8;
 /// Maximum size of a chunk-size line, and of the trailers.
 const MAX_SIZE_LINE: usize = 1 << 10;

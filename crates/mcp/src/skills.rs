@@ -19,9 +19,9 @@ use crate::supervisor::{Purpose, Server};
 pub const SKILLS: &str = "io.modelcontextprotocol/skills";
 /// The main file of a skill.
 const MANIFEST: &str = "/SKILL.md";
-/// Maximum number of files of a skill that every host accepts.
+/// Maximum number of files of a skill. Every host accepts up to this number.
 pub const MOST_FILES: usize = 512;
-/// Maximum total size of these files in bytes.
+/// Maximum total size of these files in bytes. Every host accepts up to this size.
 pub const MOST_BYTES: u64 = 16 << 20;
 /// Timeout for reading a file.
 const PATIENCE: Duration = Duration::from_secs(30);

@@ -15,7 +15,8 @@ use crate::transport::Repeat;
 const FOLLOW_PAUSE: Duration = Duration::from_secs(5);
 
 /// Keeps the subscription stream of a modern server open (2026-07-28, patterns/subscriptions), and reopens it when the set of
-/// watched resources changes. Stops if the server does not support it.
+/// watched resources changes. Stops if the server rejects the request, as without support for it, or if the connection is
+/// closed.
 pub(crate) async fn follow(connection: Arc<Connection>, mut watched: watch::Receiver<BTreeSet<String>>) {
     let wanted = ["toolsListChanged", "promptsListChanged", "resourcesListChanged"];
     let wanted = wanted.iter().fold(RawObject::default(), |filter, name| filter.with(*name, true));

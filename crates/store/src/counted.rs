@@ -1,4 +1,4 @@
-//! Statistics of many calls added up in memory, so that a group of calls costs a handful of writes.
+//! Statistics of many calls, added up in memory, so that a group of calls costs a handful of writes.
 
 use std::time::{Duration, SystemTime};
 
@@ -7,7 +7,7 @@ use toolhub_core::outcome::AttemptRecord;
 use toolhub_core::statistics::{Tally, ToolStatistics};
 use toolhub_core::{FastMap, Source, ToolName};
 
-/// How tools fared, not yet written.
+/// Statistics that are not yet written.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Counted(FastMap<Source, FastMap<ToolName, ToolStatistics>>);
 
@@ -16,21 +16,21 @@ impl Counted {
         self.0.is_empty()
     }
 
-    /// Counts what was tried in a call.
+    /// Counts the attempts of a call.
     pub(crate) fn count(&mut self, attempts: &[AttemptNote], at: SystemTime) {
         for attempt in attempts {
             self.tried((&attempt.source, &attempt.tool), attempt.status, (attempt.took, at));
         }
     }
 
-    /// Counts the same, of a call that was not made ready to be written.
+    /// Counts the attempts of a call that is not recorded.
     pub(crate) fn count_tried(&mut self, attempts: &[AttemptRecord], at: SystemTime) {
         for attempt in attempts {
             self.tried((&attempt.source, &attempt.tool), (&attempt.end).into(), (attempt.took, at));
         }
     }
 
-    /// Adds what another has counted.
+    /// Adds other statistics.
     pub(crate) fn add(&mut self, other: Self) {
         for more in other.0.into_values().flat_map(FastMap::into_values) {
             let sum = self.of(&more.source, &more.tool);
@@ -47,21 +47,21 @@ impl Counted {
         }
     }
 
-    /// All of them in one order, the same for everybody: two writers that lock rows in it cannot block each other.
+    /// The statistics in a fixed order: writers that lock rows in the same order cannot deadlock.
     pub(crate) fn sorted(&self) -> Vec<&ToolStatistics> {
         let mut all: Vec<&ToolStatistics> = self.0.values().flat_map(FastMap::values).collect();
         all.sort_by_key(|one| (one.source.to_string(), one.tool.clone()));
         all
     }
 
-    /// The same, for keeps.
+    /// Converts to the statistics in a fixed order.
     pub(crate) fn into_sorted(self) -> Vec<ToolStatistics> {
         let mut all: Vec<ToolStatistics> = self.0.into_values().flat_map(FastMap::into_values).collect();
         all.sort_by_key(|one| (one.source.to_string(), one.tool.clone()));
         all
     }
 
-    /// Counts one try.
+    /// Counts one attempt.
     fn tried(
         &mut self,
         (source, tool): (&Source, &ToolName),
@@ -69,14 +69,14 @@ impl Counted {
         (took, at): (Duration, SystemTime),
     ) {
         let Some(success) = status.success() else { return };
-        // Looked up first: only the first use of a tool has to copy its name.
+        // Lookup first: only the first use of a tool clones its name.
         match self.0.get_mut(source).and_then(|tools| tools.get_mut(tool)) {
             Some(one) => one.count(success, took, at),
             None => self.of(source, tool).count(success, took, at),
         }
     }
 
-    /// One tool's, made where there is none yet.
+    /// The statistics of one tool, created if necessary.
     pub(crate) fn of(&mut self, source: &Source, tool: &ToolName) -> &mut ToolStatistics {
         self.0
             .entry(source.clone())

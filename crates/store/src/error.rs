@@ -1,4 +1,4 @@
-//! Why a store could not be opened. What fails later is core's `StoreError`.
+//! Errors of opening a store. Later errors are `StoreError` of `toolhub_core`.
 
 use std::path::PathBuf;
 
@@ -7,46 +7,46 @@ use crate::private::PrivateError;
 /// Why a store could not be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
-    /// The folder could not be made.
+    /// The folder could not be created.
     #[error("the folder `{}` could not be made", folder.display())]
     Folder {
-        /// Which.
+        /// The folder.
         folder: PathBuf,
-        /// Why.
+        /// The cause.
         #[source]
         source: std::io::Error,
     },
-    /// The folder, or a file in it, is not the user's own.
+    /// The folder or a file in it does not belong to the user.
     #[error(transparent)]
     Private(#[from] PrivateError),
-    /// It was written by a newer program.
+    /// The database was written by a newer version of toolhub.
     #[error(
         "the database has version {found}, this toolhub knows {known}: use a newer toolhub, or another `--home`"
     )]
     Newer {
-        /// Its version.
+        /// The version of the database.
         found: usize,
-        /// The newest this program knows.
+        /// The newest version that this program supports.
         known: usize,
     },
-    /// The file is damaged, or something else.
+    /// The file is damaged or not a database.
     #[error(
         "`{}` is damaged, or not a database: it was left as it is; move it away to start afresh", file.display()
     )]
     Damaged {
-        /// Which.
+        /// The file.
         file: PathBuf,
-        /// What SQLite said.
+        /// The error of SQLite.
         #[source]
         source: rusqlite::Error,
     },
-    /// SQLite complained.
+    /// Another error of SQLite.
     #[error("the database could not be opened: {0}")]
     Sqlite(#[from] rusqlite::Error),
-    /// Its thread could not be started.
+    /// The database thread could not be started.
     #[error("the database's thread could not be started")]
     Thread(#[source] std::io::Error),
-    /// The URL makes no sense.
+    /// The URL is invalid.
     #[error("the database's URL is not usable: {0}")]
     Url(String),
     /// The program was built without the feature `postgres`.
@@ -54,28 +54,28 @@ pub enum OpenError {
         "this toolhub was built without PostgreSQL, which `[store] url` asks for: install a package, which has it, or build with `--features postgres`; without `[store] url` calls are recorded in the data folder"
     )]
     WithoutPostgres,
-    /// PostgreSQL could not be reached, or turned us away.
+    /// PostgreSQL could not be reached, or rejected the connection.
     #[error("PostgreSQL at `{place}` could not be used: {cause}")]
     Postgres {
-        /// Where, without the password.
+        /// The location without the password.
         place: String,
-        /// What went wrong.
+        /// The cause.
         cause: String,
     },
-    /// PostgreSQL did not prove by TLS who it is.
+    /// The TLS certificate of PostgreSQL could not be verified.
     #[error(
         "PostgreSQL at `{place}` did not prove by TLS who it is, which a server on another machine must (`sslmode=verify-full`): {cause}; give a certificate of your own authority with `sslrootcert=FILE` in the URL, or write `sslmode=disable` to send password and data in plain text"
     )]
     Unverified {
-        /// Where, without the password.
+        /// The location without the password.
         place: String,
-        /// What went wrong.
+        /// The cause.
         cause: String,
     },
 }
 
 impl OpenError {
-    /// The same in Chinese, where it differs.
+    /// The message in Chinese, if there is one.
     pub fn chinese(&self) -> Option<String> {
         use toolhub_core::lang::{Lang, Say as _};
         match self {

@@ -1,57 +1,57 @@
-//! What may be chosen about a store: how safe a write is, and how long things are kept.
+//! Options of a store: durability and retention.
 
 use std::time::Duration;
 
-/// What a store may be told; the defaults suit a user's own machine.
+/// Options of a store; the defaults suit a personal machine.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct StoreOptions {
-    /// What an acknowledged write outlives, in SQLite. A PostgreSQL server has a setting of its own for that.
+    /// Durability of acknowledged writes in SQLite. For PostgreSQL, this is a setting of the server.
     pub durability: Durability,
     /// Which calls are stored with their details.
     pub detail: Detail,
-    /// How long things are kept.
+    /// Retention times and sizes.
     pub retention: Retention,
 }
 
-/// Which calls are stored with their details: arguments, attempts and outputs. The statistics count every call.
+/// Which calls are stored with their details: arguments, attempts and outputs. Statistics count every call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Detail {
-    /// Every call. Callers wait when the database cannot keep up.
+    /// Every call. Callers wait if the database cannot keep up.
     #[default]
     All,
-    /// Every call that may change something or fails, and up to 2,000 others a second.
+    /// Every call that may change state or fails, and up to 2,000 others per second.
     Sample,
 }
 
-/// What an acknowledged write outlives.
+/// The failures that an acknowledged write survives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Durability {
-    /// The end of the program, however sudden. A loss of power may cost the last moments before it.
+    /// A crash of the process. A power loss may lose the last writes before it.
     #[default]
     Program,
-    /// A loss of power too: each group of writes that somebody waits for waits for the disk.
+    /// A power loss too: each group of writes with a waiting caller is synced to the disk (fsync).
     Power,
 }
 
-/// How long things are kept. Statistics, conversations and approvals are kept for ever.
+/// Retention times and sizes. Statistics, conversations and approvals are kept forever.
 #[derive(Debug, Clone, Copy)]
 pub struct Retention {
     /// Calls.
     pub calls: Duration,
-    /// Full results; no longer than calls.
+    /// Full results; at most as long as calls.
     pub results: Duration,
-    /// All full results together, in bytes; the oldest go first.
+    /// Maximum size of all full results, in bytes; the oldest are deleted first.
     pub result_bytes: u64,
-    /// Calls and results together, in bytes; the oldest results go first, then the oldest calls.
+    /// Maximum size of calls and results, in bytes; the oldest results are deleted first, then the oldest calls.
     pub max_bytes: u64,
-    /// How often what is too old is looked for, by whichever hub comes to it.
+    /// Interval of the cleanup, which one of the hubs performs.
     pub every: Duration,
 }
 
 const DAY: Duration = Duration::from_secs(24 * 3600);
 
 impl Retention {
-    /// How long full results are kept: no longer than their calls, which are deleted only without a result.
+    /// Retention of full results: at most that of their calls, which are only deleted without a result.
     pub(crate) fn result_age(&self) -> Duration {
         self.results.min(self.calls)
     }

@@ -1,4 +1,4 @@
-//! Where a store is: a folder, or a PostgreSQL server by URL.
+//! The location of a store: a folder, or a PostgreSQL server by URL.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -15,17 +15,17 @@ use crate::sqlite::SqliteStore;
 #[cfg(not(feature = "postgres"))]
 pub use crate::without_postgres::PgUrl;
 
-/// Where a store is.
+/// The location of a store.
 #[derive(Debug, Clone)]
 pub enum StorePlace {
-    /// `toolhub.db` in that folder.
+    /// `toolhub.db` in this folder.
     Folder(PathBuf),
     /// A PostgreSQL database.
     Postgres(PgUrl),
 }
 
-/// Opens the store at `place`. PostgreSQL is connected to, for ten seconds at most; calls on their way there are kept in
-/// journals under `data`, if it is given, and survive the end of the process.
+/// Opens the store at `place`. Connecting to PostgreSQL times out after ten seconds; calls that are not yet in its
+/// database are kept in journals under `data`, if given, and survive the end of the process.
 pub async fn open(
     place: &StorePlace,
     options: StoreOptions,

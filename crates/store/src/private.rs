@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use toolhub_core::lang::{Lang, Say, Text};
 
-/// Why a data folder is not used.
+/// The reason why a data folder is rejected.
 #[derive(Debug, thiserror::Error)]
 pub enum PrivateError {
     /// It, or a file in it, belongs to another user.
@@ -17,25 +17,25 @@ pub enum PrivateError {
         path.display()
     )]
     Foreign {
-        /// Which.
+        /// The path.
         path: PathBuf,
-        /// Its user.
+        /// The owner's user id.
         owner: u32,
     },
-    /// A file of ours is a link.
+    /// One of our files is a symbolic link.
     #[error("`{}` is a link to `{}`: remove it; to keep the data elsewhere, use `--home`", path.display(), target.display())]
     Link {
-        /// Which.
+        /// The path.
         path: PathBuf,
-        /// Where it leads.
+        /// Its target.
         target: PathBuf,
     },
-    /// The system refused something.
+    /// An I/O error.
     #[error("`{}` cannot be used: {source}", path.display())]
     Io {
-        /// Which.
+        /// The path.
         path: PathBuf,
-        /// What it said.
+        /// The cause.
         source: io::Error,
     },
 }
@@ -58,7 +58,7 @@ impl Say for PrivateError {
     }
 }
 
-/// Makes a folder, and those around it that are missing, with mode 0700. One that is there is left as it is.
+/// Creates a folder and its missing parents with mode 0700. An existing folder is not changed.
 pub fn create_dir(folder: &Path) -> io::Result<()> {
     let mut builder = std::fs::DirBuilder::new();
     builder.recursive(true);
@@ -67,7 +67,7 @@ pub fn create_dir(folder: &Path) -> io::Result<()> {
     builder.create(folder)
 }
 
-/// Opens a file as `options` say; one that is made gets mode 0600. A link, and a file of another user, is an error.
+/// Opens a file with `options`; a new file gets mode 0600. Fails for a symbolic link or a file of another user.
 pub fn open_file(file: &Path, options: &mut OpenOptions) -> io::Result<File> {
     #[cfg(unix)]
     {
@@ -87,10 +87,11 @@ pub fn open_file(file: &Path, options: &mut OpenOptions) -> io::Result<File> {
     options.open(file)
 }
 
-/// Creates an empty file with mode 0600 unless there is one. A link, and a file of another user, is an error.
+/// Creates an empty file with mode 0600 unless it exists. Fails for a symbolic link or a file of another user.
 ///
-/// An existing file is not opened. Closing a descriptor releases all POSIX locks that the process has on the file, those of
-/// SQLite's connections among them: another process would then take itself for the last one and delete the write-ahead log.
+/// An existing file is not opened: closing a descriptor releases all POSIX locks of the process on the file,
+/// including those of SQLite's connections. Another process would then consider itself the last one and delete the
+/// write-ahead log.
 pub fn ensure_file(file: &Path) -> io::Result<()> {
     let mut options = File::options();
     options.write(true).create_new(true);
@@ -114,8 +115,8 @@ pub fn ensure_file(file: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Makes the data folder, or checks the one that is there: our files in it become private, as does the folder where it
-/// holds nothing else. Returns what was changed or could not be, for the user.
+/// Creates the data folder, or checks the existing one: our files in it become private, and the folder too if it
+/// contains nothing else. Returns notes for the user about changes and failures.
 #[cfg(not(unix))]
 pub fn prepare(folder: &Path) -> Result<Vec<Text>, PrivateError> {
     create_dir(folder).map_err(|source| PrivateError::Io { path: folder.to_owned(), source })?;
@@ -132,22 +133,22 @@ mod checked {
 
     use super::*;
 
-    /// Our files in the data folder, with what SQLite adds to their names.
+    /// Name prefixes of our files in the data folder; SQLite appends suffixes.
     const FILES: [&str; 7] =
         ["toolhub.db", "vectors.bin", "tokens.", "sessions.", "trust", "python-skills.json", "no-model.told"];
-    /// Our folders in it, where every file is ours.
+    /// Our folders in it; all files in them are ours.
     const FOLDERS: [&str; 4] = ["running", "logs", "locks", "hubs"];
-    /// Bits that let others in.
+    /// Permission bits of other users.
     const OTHERS: u32 = 0o077;
 
-    /// Makes the data folder, or checks the one that is there: our files in it become private, as does the folder where
-    /// it holds nothing else. Returns what was changed or could not be, for the user.
+    /// Creates the data folder, or checks the existing one: our files in it become private, and the folder too if it
+    /// contains nothing else. Returns notes for the user about changes and failures.
     pub fn prepare(folder: &Path) -> Result<Vec<Text>, PrivateError> {
         let failed = |source| PrivateError::Io { path: folder.to_owned(), source };
         if let Ok(about) = folder.symlink_metadata()
             && about.is_symlink()
         {
-            // A link of another user would choose where our files go.
+            // A symbolic link of another user would control the location of our files.
             check_owner(folder, &about, Links::OfAdministrator)?;
         }
         create_dir(folder).map_err(failed)?;
@@ -178,7 +179,7 @@ mod checked {
             return Ok(check.notes(folder));
         }
         let mut notes = check.notes(folder);
-        // What else is in it is not ours to close. Without files of ours there is nothing to say yet.
+        // Other files in it must stay accessible. Without files of ours there is nothing to report yet.
         let shown = folder.display();
         notes.push(Text::new(
             format!(
@@ -191,7 +192,7 @@ mod checked {
         Ok(notes)
     }
 
-    /// Whether a link of the administrator is as good as one of the user.
+    /// Whether a symbolic link of the administrator is accepted like one of the user.
     #[derive(Clone, Copy, PartialEq)]
     enum Links {
         OfAdministrator,
@@ -206,7 +207,7 @@ mod checked {
         Err(PrivateError::Foreign { path: path.to_owned(), owner })
     }
 
-    /// What a check has changed.
+    /// The changes of a check.
     #[derive(Debug, Default)]
     struct Check {
         tightened: Vec<PathBuf>,
@@ -273,7 +274,7 @@ mod checked {
         }
     }
 
-    /// A file of ours, as long as it is there: no link, and the user's own.
+    /// The metadata of one of our files, if it exists; fails for a symbolic link or a file of another user.
     fn own(path: &Path) -> Result<Option<Metadata>, PrivateError> {
         let Ok(about) = path.symlink_metadata() else { return Ok(None) };
         if about.is_symlink() {

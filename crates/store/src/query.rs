@@ -1,4 +1,4 @@
-//! The SQL of a look into the past: which calls, in the words of either database.
+//! SQL statements for queries, in both dialects.
 
 use toolhub_core::approval::Approval;
 use toolhub_core::conversation::{ConversationSummary, Role, Turn, TurnQuery};
@@ -7,7 +7,7 @@ use toolhub_core::{Source, ToolName};
 
 use crate::rows::{COLUMNS, Columns, from_micros, json, micros, place, stored_hash};
 
-/// Whose SQL is spoken.
+/// The SQL dialect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Dialect {
     Sqlite,
@@ -16,12 +16,12 @@ pub(crate) enum Dialect {
 }
 
 impl Dialect {
-    /// Whether `column` contains a text, whatever its case.
+    /// The condition that `column` contains a text, case-insensitive.
     pub(crate) fn contains(self, column: &str, text: &str) -> String {
         match self {
-            // A function of ours: SQLite's own folding stops at ASCII.
+            // A custom function: SQLite folds only ASCII.
             Self::Sqlite => format!("folded_contains({column}, {text})"),
-            // Columns that are compared byte by byte would be folded by ASCII rules.
+            // Columns with the collation `C` would be folded by ASCII rules.
             Self::Postgres => {
                 format!("position(lower({text}::text) in lower(({column}) COLLATE \"default\")) > 0")
             }
@@ -36,14 +36,14 @@ impl Dialect {
     }
 }
 
-/// A value for a place in a statement.
+/// A parameter value.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Value {
     Text(String),
     Int(i64),
 }
 
-/// A statement under construction: conditions and their values.
+/// Conditions of a statement under construction, with their values.
 #[derive(Debug)]
 pub(crate) struct Conditions {
     dialect: Dialect,
@@ -56,7 +56,7 @@ impl Conditions {
         Self { dialect, conditions: Vec::new(), values: Vec::new() }
     }
 
-    /// Takes a value in; the answer is its place in the statement.
+    /// Adds a value and returns its placeholder.
     fn place(&mut self, value: Value) -> String {
         self.values.push(value);
         let number = self.values.len();
@@ -66,7 +66,7 @@ impl Conditions {
         }
     }
 
-    /// `left` stands in that relation to a value, where there is one.
+    /// Adds a comparison of `left` with a value, if there is one.
     pub(crate) fn compare(&mut self, left: &str, relation: &str, value: Option<Value>) {
         if let Some(value) = value {
             let place = self.place(value);
@@ -74,7 +74,7 @@ impl Conditions {
         }
     }
 
-    /// One of the columns contains a text, where there is one.
+    /// Adds the condition that one of the columns contains a text, if there is one.
     pub(crate) fn contains(&mut self, columns: &[&str], text: Option<&str>) {
         if let Some(text) = text {
             let place = self.place(Value::Text(text.to_owned()));
@@ -89,21 +89,21 @@ impl Conditions {
         self.conditions.push(condition);
     }
 
-    /// `column` contains a text, or is `NULL` and might contain any.
+    /// Adds the condition that `column` contains a text or is `NULL`, which means unknown.
     pub(crate) fn may_hold(&mut self, column: &str, text: String) {
         let place = self.place(Value::Text(text));
         let condition = self.dialect.holds(column, &place);
         self.conditions.push(format!("({column} IS NULL OR {condition})"));
     }
 
-    /// The row comes behind the row with these values, in descending order of the columns.
+    /// Adds the condition that the row follows the one with these values, in descending order of the columns.
     pub(crate) fn behind(&mut self, columns: [&str; 2], values: [Value; 2]) {
         let places = values.map(|value| self.place(value));
         let (columns, places) = (columns.join(", "), places.join(", "));
         self.conditions.push(format!("({columns}) < ({places})"));
     }
 
-    /// The clause that holds them all, and the values.
+    /// The `WHERE` clause with all conditions, and the values.
     pub(crate) fn finish(self) -> (String, Vec<Value>) {
         let clause = match self.conditions.as_slice() {
             [] => String::new(),
@@ -113,13 +113,13 @@ impl Conditions {
     }
 }
 
-/// ` LIMIT n`, where there is one.
+/// ` LIMIT n`, if there is a limit.
 pub(crate) fn limit(limit: Option<usize>) -> String {
     limit.map(|limit| format!(" LIMIT {limit}")).unwrap_or_default()
 }
 
-/// The statement that finds calls, and its values. `dead` are owners that live no more: what they left running
-/// has no known end.
+/// The statement that selects calls, and its values. `dead` are dead owners: their running calls have the status
+/// `unknown`.
 pub(crate) fn calls(dialect: Dialect, query: &CallQuery, dead: &[i64]) -> (String, Vec<Value>) {
     let status = match dead {
         [] => "status".to_owned(),
@@ -158,7 +158,7 @@ pub(crate) fn calls(dialect: Dialect, query: &CallQuery, dead: &[i64]) -> (Strin
     (format!("SELECT {} FROM calls{clause} ORDER BY record DESC{limit}", columns.join(", ")), values)
 }
 
-/// The statement that finds turns, newest first, and its values.
+/// The statement that selects turns, newest first, and its values.
 pub(crate) fn turns(dialect: Dialect, query: &TurnQuery) -> (String, Vec<Value>) {
     let mut wanted = Conditions::new(dialect);
     wanted.compare("conversation", "=", query.conversation.clone().map(Value::Text));
@@ -217,8 +217,8 @@ pub(crate) fn approval_of<C: Columns>(row: &C) -> Result<Approval, C::Error> {
     })
 }
 
-/// The statement that deletes some of the oldest results: those that began before a moment, and the oldest until so many
-/// bytes are gone. The values are the number of rows to look at, the moment, and the bytes.
+/// The statement that deletes some of the oldest results: those that began before a time, and the oldest until a
+/// number of bytes is freed. The values are the maximum number of rows, the time, and the bytes.
 macro_rules! delete_results {
     ($table:literal, $key:literal, [$rows:literal, $before:literal, $excess:literal]) => {
         concat!(

@@ -1,4 +1,4 @@
-//! How calls are laid out in columns: the same in every database, written and read in one place.
+//! The column layout of calls, common to both databases.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -10,7 +10,7 @@ use toolhub_core::memory::{
 };
 use toolhub_core::{CallId, RawJson, Source, ToolName};
 
-/// The columns that [`call_of`] reads, in its order; `status` stands for an expression, see `query`.
+/// The columns that [`call_of`] reads, in order; `status` is replaced by an expression, see `query`.
 pub(crate) const COLUMNS: [&str; 16] = [
     "record",
     "call",
@@ -64,7 +64,7 @@ pub(crate) fn call_of<C: Columns>(row: &C) -> Result<CallRecord, C::Error> {
     })
 }
 
-/// What an end comes to in columns.
+/// The columns of a call's end.
 pub(crate) struct EndColumns<'a> {
     pub(crate) status: &'static str,
     pub(crate) took: Option<i64>,
@@ -76,7 +76,7 @@ pub(crate) struct EndColumns<'a> {
 }
 
 impl<'a> EndColumns<'a> {
-    /// Of a call that has not ended: a filter by source finds it where it may be tried.
+    /// For a running call: a filter by source finds it at its candidates.
     pub(crate) fn running(start: &CallStart) -> Self {
         let empty = || "[]".to_owned();
         let (sources, attempts, places) = (empty(), empty(), placed(start.candidates.iter()));
@@ -99,15 +99,15 @@ impl<'a> EndColumns<'a> {
     }
 }
 
-/// Stands around each name in `places`; no name has it.
+/// Delimits each name in `places`; no name contains it.
 const AROUND: char = '\u{1f}';
 
-/// What the filter by source looks for in `places`.
+/// The text that a filter by source searches in `places`.
 pub(crate) fn place(source: &str) -> String {
     format!("{AROUND}{source}{AROUND}")
 }
 
-/// Where a call was answered, or else tried.
+/// The sources that answered a call, or else those that were attempted.
 fn places(end: &CallEnd) -> String {
     match end.sources.is_empty() {
         true => placed(end.attempts.iter().map(|attempt| &attempt.source)),
@@ -129,7 +129,7 @@ fn placed<'a>(sources: impl Iterator<Item = &'a Source>) -> String {
 /// Sources as a JSON list of their names.
 pub(crate) fn source_list(sources: &[Source]) -> String {
     match sources {
-        // What nearly every call has.
+        // The most frequent case.
         [Source::Native] => r#"["native"]"#.to_owned(),
         _ => json_text(&source_names(sources)),
     }
@@ -176,7 +176,7 @@ fn attempts_of(list: &str) -> Vec<AttemptNote> {
     attempts_from(serde_json::from_str(list).unwrap_or_default())
 }
 
-/// The attempts that these tuples stand for.
+/// Converts tuples to attempts.
 pub(crate) fn attempts_from(tuples: Vec<AttemptTuple<String>>) -> Vec<AttemptNote> {
     tuples
         .into_iter()
@@ -196,24 +196,24 @@ fn text_of(json: &str) -> Text {
     serde_json::from_str(json).unwrap_or_else(|_| Text::from(json))
 }
 
-/// A value as JSON text.
+/// Serializes a value as JSON.
 pub(crate) fn json_text(value: &impl serde::Serialize) -> String {
     serde_json::to_string(value).unwrap_or_else(|_| "null".to_owned())
 }
 
-/// Kept JSON as a value.
+/// Wraps stored JSON.
 pub(crate) fn json(text: String) -> RawJson {
     RawJson::parse(text).unwrap_or_else(|_| RawJson::null())
 }
 
-/// A number that is the same for every spelling of the same arguments.
+/// A hash that is equal for all spellings of the same arguments.
 pub(crate) fn arguments_hash(arguments: &str) -> i64 {
     let canonical = canonical(arguments);
     let digest = Sha256::digest(canonical.as_deref().unwrap_or(arguments).as_bytes());
     digest.iter().take(8).fold(0, |hash, byte| (hash << 8) | i64::from(*byte))
 }
 
-/// The hash of arguments that are looked for. Long arguments are stored in part; these are cut in the same way.
+/// The hash of arguments in a query. Long arguments are stored truncated; these are truncated in the same way.
 pub(crate) fn stored_hash(arguments: &str) -> i64 {
     match RawJson::parse(arguments) {
         Ok(arguments) => arguments_hash(stored_arguments(&arguments).get()),
@@ -221,22 +221,22 @@ pub(crate) fn stored_hash(arguments: &str) -> i64 {
     }
 }
 
-/// The arguments as people read them, where they were given with escapes: `"\u4e2d"` is found by `中`.
+/// The arguments without Unicode escapes, if they contain any, so that a search for `中` finds `"\u4e2d"`.
 pub(crate) fn unescaped(arguments: &str) -> Option<String> {
     if arguments.contains("\\u") { canonical(arguments) } else { None }
 }
 
-/// A moment in microseconds since 1970.
+/// A time in microseconds since 1970.
 pub(crate) fn micros(time: SystemTime) -> i64 {
     micros_of(time.duration_since(UNIX_EPOCH).unwrap_or_default())
 }
 
-/// What is older than `span` began before this, in microseconds since 1970.
+/// The start time, in microseconds since 1970, before which data is older than `span`.
 pub(crate) fn cutoff(now: SystemTime, span: Duration) -> i64 {
     now.checked_sub(span).map_or(0, micros)
 }
 
-/// The moment so many microseconds after the beginning of 1970.
+/// The time of microseconds since 1970.
 pub(crate) fn from_micros(micros: i64) -> SystemTime {
     UNIX_EPOCH + duration(micros)
 }
@@ -246,17 +246,17 @@ pub(crate) fn micros_of(duration: Duration) -> i64 {
     i64::try_from(duration.as_micros()).unwrap_or(i64::MAX)
 }
 
-/// So many microseconds.
+/// A duration from microseconds.
 pub(crate) fn duration(micros: i64) -> Duration {
     Duration::from_micros(micros.max(0).unsigned_abs())
 }
 
-/// A moment in milliseconds since 1970.
+/// A time in milliseconds since 1970.
 pub(crate) fn millis(time: SystemTime) -> i64 {
     micros(time) / 1_000
 }
 
-/// The moment so many milliseconds after the beginning of 1970.
+/// The time of milliseconds since 1970.
 pub(crate) fn from_millis(millis: i64) -> SystemTime {
     UNIX_EPOCH + Duration::from_millis(millis.unsigned_abs())
 }

@@ -1,11 +1,11 @@
-//! Stands in for PostgreSQL where the feature `postgres` is left out: every URL is refused, with what to do about it.
+//! Replacement for PostgreSQL in builds without the feature `postgres`: rejects every URL, with the next step.
 
 use std::convert::Infallible;
 use std::str::FromStr;
 
 use crate::error::OpenError;
 
-/// The URL of a PostgreSQL database. This program has no PostgreSQL, so there is no such value.
+/// The URL of a PostgreSQL database. In builds without PostgreSQL this type has no values.
 #[cfg_attr(feature = "postgres", expect(unreachable_pub, reason = "only the test below uses it then"))]
 #[derive(Debug, Clone)]
 pub struct PgUrl(Infallible);
@@ -29,7 +29,7 @@ impl FromStr for PgUrl {
 mod tests {
     use super::*;
 
-    /// The URL may hold a password, and the next step must not depend on the language.
+    /// The URL may contain a password, and the next step must not depend on the language.
     #[test]
     fn every_url_is_refused_with_the_feature_to_build_with_and_without_showing_it() {
         let error = "postgres://ann:s3cret@db/hub".parse::<PgUrl>().unwrap_err();

@@ -1,4 +1,4 @@
-//! What may be written, as data: a group that fails as a whole can be done again, one by one.
+//! Writes as data, so that a group that failed as a whole can be repeated one by one.
 
 use toolhub_core::approval::Approval;
 use toolhub_core::conversation::Turn;
@@ -6,23 +6,23 @@ use toolhub_core::memory::{CallEnd, CallStart, RecordId};
 use toolhub_core::ports::{CachedList, CachedOffers};
 use toolhub_core::{ServerId, Source, ToolName};
 
-/// One thing to be written while somebody waits for it. Each may be done twice and counts once.
+/// A write whose caller waits for it. Every write is idempotent.
 #[derive(Debug)]
 pub(crate) enum Write {
     #[cfg_attr(not(feature = "postgres"), expect(dead_code, reason = "for PostgreSQL alone"))]
     Begin(CallStart),
     Finish(CallEnd),
-    /// The key tells one turn from another with the same words.
+    /// The key distinguishes turns with equal texts.
     Say(RecordId, Turn),
     Approve(Approval),
     Revoke(Source, ToolName),
     SaveList(ServerId, Box<CachedList>),
     SaveOffers(ServerId, Box<CachedOffers>),
-    /// The lists that a server had under the configuration of that fingerprint.
+    /// Deletes the lists of a server under the configuration with this fingerprint.
     ForgetList(ServerId, String),
-    /// Nothing: is answered once all that was handed over before is written.
+    /// Writes nothing: is answered once all previous writes are done.
     Settle,
-    /// Nothing: is answered once the calls that were journaled as intents were tried to be moved.
+    /// Writes nothing: is answered after an attempt to move the journaled intents.
     MoveIntents,
 }
 

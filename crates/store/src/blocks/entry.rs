@@ -1,5 +1,5 @@
 //! The binary encoding of one finished call: length-prefixed fields in a fixed order, without the output, which is
-//! stored beside it. Decoding checks every length, so damaged bytes give `None`.
+//! stored separately. Decoding checks every length, so that damaged bytes yield `None`.
 
 use toolhub_core::lang::{Lang, Say as _, Text};
 use toolhub_core::memory::{AttemptNote, AttemptStatus, CallEnd, CallStart, RecordId, Status};
@@ -10,7 +10,7 @@ use crate::rows::{duration, from_micros, json, micros, micros_of};
 /// The version of the encoding, its first byte.
 const VERSION: u8 = 1;
 
-/// Upper bound for the items of a list: a call has a handful of candidates and attempts.
+/// Maximum number of items in a list: a call has a handful of candidates and attempts.
 const MAX_ITEMS: u64 = 100_000;
 
 /// A decoded call. `end.output` is `None`; `output_bytes` is the length of the output, if the call has one.
@@ -115,7 +115,7 @@ fn put_str(out: &mut Vec<u8>, text: &str) {
     out.extend_from_slice(text.as_bytes());
 }
 
-/// `None` is zero; a text is preceded by its length plus one.
+/// `None` is encoded as zero, a text as its length plus one and its bytes.
 fn put_option(out: &mut Vec<u8>, text: Option<&str>) {
     match text {
         None => out.push(0),
@@ -145,7 +145,7 @@ fn put_error(out: &mut Vec<u8>, error: Option<&(String, Text)>) {
     }
 }
 
-/// The name of a source, as [`Source::named`] reads it.
+/// The name of a source, the inverse of [`Source::named`].
 pub(crate) fn source_name(source: &Source) -> &str {
     match source {
         Source::Native => "native",
@@ -182,7 +182,7 @@ fn attempt_of(code: u8) -> Option<AttemptStatus> {
         .find(|status| attempt_code(*status) == code)
 }
 
-/// What is left to decode.
+/// The bytes that are left to decode.
 struct Reader<'a> {
     bytes: &'a [u8],
 }

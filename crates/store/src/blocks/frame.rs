@@ -1,12 +1,12 @@
-//! Frames of a journal of finished calls: a length, a checksum, an entry and the output. A frame that was cut off, or
-//! whose bytes are damaged, ends the file.
+//! Frames of a journal of finished calls: length, checksum, entry and output. Reading stops at the first truncated or
+//! damaged frame.
 
 use toolhub_core::memory::{CallEnd, CallStart};
 
 use super::entry;
 use crate::rows::json;
 
-/// The length and the checksum.
+/// Size of length and checksum.
 pub(crate) const HEADER_BYTES: usize = 8;
 
 /// The header of a frame with these parts.
@@ -29,7 +29,7 @@ pub(crate) struct Frame {
     pub(crate) end: CallEnd,
 }
 
-/// The calls of a file, up to the first frame that is not whole.
+/// The calls of a file, up to the first incomplete frame.
 pub(crate) fn read(bytes: &[u8]) -> impl Iterator<Item = Frame> + '_ {
     let mut rest = bytes;
     std::iter::from_fn(move || {

@@ -1,6 +1,6 @@
-//! Finished calls in blocks: a database stores a group of calls as one row, with a summary of the queries that it
-//! may answer. At thousands of calls a second this costs a fraction of a row for each call with its indexes. A small
-//! group is stored as one row for each call, so that lookups stay cheap where calls are rare.
+//! Finished calls in blocks: the database stores a group of calls as one row, with a summary for query filters. At
+//! thousands of calls per second this costs a fraction of one row per call with its indexes. Small groups are stored
+//! as one row per call, so that lookups stay cheap if calls are rare.
 
 pub(crate) mod entry;
 pub(crate) mod frame;
@@ -15,11 +15,11 @@ use crate::journal::JournalRange;
 use crate::rows::{json, micros, place};
 use crate::write::Note;
 
-/// A builder of this size is full.
+/// Size at which a block is sealed.
 const MAX_BLOCK_BYTES: usize = 256 << 10;
-/// Fewer calls than this are stored as one row each.
+/// Groups with fewer calls are stored as one row per call.
 pub(crate) const MIN_BLOCK_CALLS: usize = 16;
-/// Distinct names that a summary lists; with more of them the block is scanned for every query.
+/// Maximum number of distinct names in a summary; beyond that, the block is scanned for every query.
 const MAX_NAMES: usize = 64;
 
 /// Names that occur in a block; `None` if there are too many to list.
@@ -41,22 +41,22 @@ impl Names {
         if names.len() < MAX_NAMES { names.push(name.to_owned()) } else { self.0 = None }
     }
 
-    /// The names as a column that a filter searches for one of them; `None` if any name may be in the block.
+    /// The names as a column for substring search; `None` if the block may contain any name.
     fn column(&self) -> Option<String> {
         self.0.as_ref().map(|names| names.iter().map(|name| place(name)).collect())
     }
 }
 
-/// What a block contains, for queries that need not read it.
+/// The summary of a block, for filters that need not read it.
 #[derive(Debug, Clone)]
 pub(crate) struct Summary {
-    /// The smallest record id, which identifies the block: a call is in one block only.
+    /// The smallest record id, which identifies the block: every call is in only one block.
     pub(crate) first: RecordId,
     /// The largest record id.
     pub(crate) last: RecordId,
-    /// When the first call began, in microseconds since 1970.
+    /// Start time of the first call, in microseconds since 1970.
     pub(crate) began_first: i64,
-    /// When the last call began.
+    /// Start time of the last call.
     pub(crate) began_last: i64,
     /// The bit `1 << status_code` of every status that occurs.
     pub(crate) statuses: i64,
@@ -112,7 +112,7 @@ impl Summary {
     }
 }
 
-/// The sources that answered a call, or else those that were tried.
+/// The sources that answered a call, or else those that were attempted.
 pub(crate) fn sources_of(end: &CallEnd) -> Box<dyn Iterator<Item = &Source> + '_> {
     match end.sources.is_empty() {
         true => Box::new(end.attempts.iter().map(|attempt| &attempt.source)),
@@ -125,17 +125,17 @@ pub(crate) fn sources_of(end: &CallEnd) -> Box<dyn Iterator<Item = &Source> + '_
 pub(crate) struct Block {
     /// Each call as a little-endian `u32` length and an [`entry`].
     pub(crate) entries: Vec<u8>,
-    /// The outputs one after another, in the order of the entries.
+    /// The concatenated outputs, in the order of the entries.
     pub(crate) outputs: Vec<u8>,
     pub(crate) calls: usize,
     pub(crate) summary: Summary,
-    /// What the calls add to the statistics.
+    /// The contribution of the calls to the statistics.
     pub(crate) counted: Counted,
     pub(crate) journal: Option<JournalRange>,
 }
 
 impl Block {
-    /// Bytes of memory, about.
+    /// Approximate memory use in bytes.
     pub(crate) fn bytes(&self) -> usize {
         self.entries.len() + self.outputs.len()
     }
@@ -155,7 +155,7 @@ impl Block {
     }
 }
 
-/// Decodes the entries of a block. Stops at the first one that is damaged.
+/// Decodes the entries of a block. Stops at the first damaged one.
 pub(crate) fn decode_all(entries: &[u8]) -> impl Iterator<Item = Entry> + '_ {
     let mut rest = entries;
     std::iter::from_fn(move || {
@@ -167,7 +167,7 @@ pub(crate) fn decode_all(entries: &[u8]) -> impl Iterator<Item = Entry> + '_ {
     })
 }
 
-/// A block that takes in more calls.
+/// A block under construction.
 #[derive(Debug, Default)]
 pub(crate) struct BlockBuilder {
     entries: Vec<u8>,
@@ -187,7 +187,7 @@ impl BlockBuilder {
         self.entries.len() + self.outputs.len() >= MAX_BLOCK_BYTES
     }
 
-    /// Adds a call. Returns its entry, with the length in front.
+    /// Adds a call. Returns its entry, including the length prefix.
     pub(crate) fn add(&mut self, start: &CallStart, end: &CallEnd) -> &[u8] {
         let at = self.entries.len();
         self.entries.extend_from_slice(&[0; 4]);
@@ -203,7 +203,7 @@ impl BlockBuilder {
         &self.entries[at..]
     }
 
-    /// Notes where the last call is in the journal.
+    /// Sets the journal range of the last call.
     pub(crate) fn journaled(&mut self, range: JournalRange) {
         match &mut self.journal {
             Some(whole) => whole.end = range.end,
@@ -211,7 +211,7 @@ impl BlockBuilder {
         }
     }
 
-    /// Takes the block out, if there is any call in it.
+    /// Takes the block, if it contains any call.
     pub(crate) fn seal(&mut self) -> Option<Block> {
         let Self { entries, outputs, calls, summary, counted, journal } = std::mem::take(self);
         Some(Block { entries, outputs, calls, summary: summary?, counted, journal })
@@ -243,7 +243,7 @@ pub(crate) mod tests {
             strategy: String::new(),
             candidates: Vec::new(),
             may_change: false,
-            // Microseconds are what is stored.
+            // Stored times have microsecond precision.
             at: crate::rows::from_micros(micros(SystemTime::now())),
         };
         let end = CallEnd {

@@ -1,4 +1,4 @@
-//! Queries over blocks: which blocks may contain a match, which calls of them do, and when enough are found.
+//! Queries over blocks: selects the blocks that may match, filters their calls, and stops when the limit is reached.
 
 use toolhub_core::memory::{CallQuery, CallRecord, RecordId};
 
@@ -7,22 +7,22 @@ use super::{decode_all, sources_of};
 use crate::query::{Conditions, Dialect, Value};
 use crate::rows::{arguments_hash, micros, place, stored_hash, unescaped};
 
-/// Blocks that are read at a time.
+/// Number of blocks per page.
 const PAGE_BLOCKS: usize = 32;
 
-/// A query that goes through the blocks, those with the newest calls first.
+/// A query over the blocks, newest first.
 #[derive(Debug)]
 pub(crate) struct Scan {
     query: CallQuery,
     arguments_hash: Option<i64>,
     text: Option<String>,
     matches: Vec<CallRecord>,
-    /// `last` and `id` of the block that was read last.
+    /// `last` and `id` of the last block read.
     position: Option<(String, i64)>,
     done: bool,
 }
 
-/// One block as the statement of [`Scan::page`] returns it.
+/// A block as returned by the statement of [`Scan::page`].
 pub(crate) struct Row {
     pub(crate) id: i64,
     pub(crate) last: String,
@@ -30,14 +30,14 @@ pub(crate) struct Row {
 }
 
 impl Scan {
-    /// A scan whose matches are merged with `rows`, the matches among the calls that are stored as rows.
+    /// A scan whose matches are merged with `rows`, the matching calls that are stored as rows.
     pub(crate) fn new(query: CallQuery, rows: Vec<CallRecord>) -> Self {
         let arguments_hash = query.arguments.as_deref().map(stored_hash);
         let text = query.text.as_deref().map(str::to_lowercase);
         Self { query, arguments_hash, text, matches: rows, position: None, done: false }
     }
 
-    /// The statement that reads the next blocks, and its values; `None` when no more blocks are needed.
+    /// The statement for the next page of blocks, and its values; `None` if no more blocks are needed.
     pub(crate) fn page(&self, dialect: Dialect) -> Option<(String, Vec<Value>)> {
         if self.done {
             return None;
@@ -69,7 +69,7 @@ impl Scan {
         Some((sql, values))
     }
 
-    /// Takes in the blocks of one page.
+    /// Adds the blocks of one page.
     pub(crate) fn add(&mut self, rows: Vec<Row>) {
         if rows.len() < PAGE_BLOCKS {
             self.done = true;
@@ -94,7 +94,7 @@ impl Scan {
         self.matches
     }
 
-    /// Whether the limit is reached by calls that are newer than everything in the blocks that follow.
+    /// Whether the limit is reached by calls newer than all remaining blocks.
     fn has_enough(&mut self, last: &str) -> bool {
         let Some(limit) = self.query.limit else { return false };
         if self.matches.len() < limit {
@@ -111,7 +111,7 @@ impl Scan {
         }
     }
 
-    /// Whether a call fits, as the statement for rows decides it.
+    /// Whether a call matches, by the same rules as the statement for rows.
     fn is_match(&self, entry: &Entry) -> bool {
         let (query, start, end) = (&self.query, &entry.start, &entry.end);
         query.tool.as_deref().is_none_or(|tool| tool == start.tool.as_str())
@@ -148,7 +148,7 @@ fn record_of(entry: Entry) -> CallRecord {
     }
 }
 
-/// The statement that finds the block that may contain a call, and its outputs.
+/// The statement that finds the block that may contain a call, with its outputs.
 pub(crate) fn output(dialect: Dialect, record: &RecordId) -> (String, Vec<Value>) {
     let mut wanted = Conditions::new(dialect);
     let record = || Some(Value::Text(record.as_str().to_owned()));
@@ -158,7 +158,7 @@ pub(crate) fn output(dialect: Dialect, record: &RecordId) -> (String, Vec<Value>
     (format!("SELECT entries, outputs FROM call_blocks JOIN block_outputs USING (id){clause}"), values)
 }
 
-/// The output of a call in a block, if the call is in it and has one.
+/// The output of a call in a block, if the block contains the call and it has an output.
 pub(crate) fn output_in(record: &RecordId, entries: &[u8], outputs: &[u8]) -> Option<String> {
     let mut start = 0;
     for entry in decode_all(entries) {

@@ -1,4 +1,4 @@
-//! Approvals: which definition of a tool its owner agreed to.
+//! Approvals: the definition of a tool that the user has accepted.
 
 use tokio_postgres::Error;
 use tokio_postgres::types::ToSql;
@@ -32,7 +32,7 @@ impl Approvals for PgStore {
     }
 }
 
-/// Keeps an approval in place of the one before.
+/// Stores an approval; replaces the previous one.
 pub(super) async fn approve(session: &WriteSession, approval: &Approval) -> Result<bool, Error> {
     let sql = "INSERT INTO approvals VALUES ($1, $2, $3, $4, $5) ON CONFLICT (source, tool) DO UPDATE SET
         version = excluded.version, definition = excluded.definition, at = excluded.at";
@@ -48,7 +48,7 @@ pub(super) async fn approve(session: &WriteSession, approval: &Approval) -> Resu
     Ok(true)
 }
 
-/// Takes an approval back; whether there was one.
+/// Removes an approval; returns whether there was one.
 pub(super) async fn revoke(session: &WriteSession, source: &Source, tool: &ToolName) -> Result<bool, Error> {
     let sql = "DELETE FROM approvals WHERE source = $1 AND tool = $2";
     let source = source.to_string();

@@ -12,7 +12,7 @@ use crate::blocks::scan::{self, Row, Scan};
 use crate::owner::OwnerId;
 use crate::query::Dialect;
 
-/// A block that is there already is not stored again: after a broken connection it is unknown whether it was.
+/// Idempotent: after a broken connection it is unknown whether the block was stored.
 const INSERT: &str =
     "INSERT INTO call_blocks (first, last, began_first, began_last, statuses, tools, sources,
         conversations, calls, owner, segment, segment_start, segment_end, bytes, entries)
@@ -33,7 +33,7 @@ impl Statements {
     }
 }
 
-/// Stores blocks. Returns those that were new.
+/// Stores blocks. Returns the new ones.
 pub(super) async fn insert<'a>(
     session: &WriteSession,
     blocks: &[&'a Block],
@@ -81,7 +81,7 @@ async fn insert_one(session: &WriteSession, block: &Block, owner: OwnerId) -> Re
     Ok(true)
 }
 
-/// Merges the calls in blocks with `rows`, the calls that were found as rows.
+/// Merges the matching calls in blocks with `rows`, those stored as rows.
 pub(super) async fn merge(
     session: &Session,
     wanted: CallQuery,
@@ -99,7 +99,7 @@ pub(super) async fn merge(
     Ok(scan.finish())
 }
 
-/// The output of a call that is in a block.
+/// The output of a call in a block.
 pub(super) async fn output(session: &Session, record: &RecordId) -> Result<Option<String>, Error> {
     let (sql, values) = scan::output(Dialect::Postgres, record);
     for row in query(session, &sql, values).await? {
@@ -111,8 +111,8 @@ pub(super) async fn output(session: &Session, record: &RecordId) -> Result<Optio
     Ok(None)
 }
 
-/// The parts of a journal file of `owner` that the database has as blocks, as offsets of their first byte and behind
-/// their last.
+/// The ranges of a journal file of `owner` that the database contains as blocks: offsets of the first byte and after
+/// the last.
 pub(super) async fn stored_ranges(
     session: &Session,
     owner: OwnerId,

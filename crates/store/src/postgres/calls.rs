@@ -1,4 +1,4 @@
-//! Calls as they are written down: a whole group in one statement each for what began and what ended.
+//! Writes calls: one statement for all starts of a group, and one for all ends.
 
 use std::collections::{HashMap, HashSet};
 use std::time::SystemTime;
@@ -62,7 +62,7 @@ const OUTPUTS: &str =
     "INSERT INTO results SELECT * FROM unnest($1::text[], $2::bigint[], $3::bigint[], $4::text[])
     ON CONFLICT (record) DO NOTHING";
 
-/// The statements, made ready. What is sent one behind the other must not stop to make one ready in between.
+/// The prepared statements. Preparing them on demand would interrupt pipelining.
 pub(super) struct Statements {
     insert: Statement,
     update: Statement,
@@ -79,8 +79,7 @@ impl Statements {
     }
 }
 
-/// Writes calls that began, and whole ones; the answer are the records that were not there yet, or had no
-/// end.
+/// Writes started calls, and complete ones. Returns the records that did not exist or had no end.
 pub(super) async fn insert(
     session: &WriteSession,
     begun: &[&CallStart],
@@ -103,7 +102,7 @@ pub(super) async fn insert(
     rows.iter().map(|row| row.text(0)).collect()
 }
 
-/// Writes what came of calls; the answer is when each of those began that had no end yet.
+/// Writes the ends of calls. Returns the start times of those that had no end.
 pub(super) async fn finish(session: &WriteSession, ends: &[&CallEnd]) -> Result<HashMap<String, i64>, Error> {
     if ends.is_empty() {
         return Ok(HashMap::new());
@@ -117,7 +116,7 @@ pub(super) async fn finish(session: &WriteSession, ends: &[&CallEnd]) -> Result<
     rows.iter().map(|row| Ok((row.text(0)?, row.int(1)?))).collect()
 }
 
-/// Which of these calls there are.
+/// The records that exist among these.
 pub(super) async fn known(session: &WriteSession, records: &[&str]) -> Result<HashSet<String>, Error> {
     if records.is_empty() {
         return Ok(HashSet::new());
@@ -125,7 +124,7 @@ pub(super) async fn known(session: &WriteSession, records: &[&str]) -> Result<Ha
     session.client().query(&session.calls.known, &[&records]).await?.iter().map(|row| row.text(0)).collect()
 }
 
-/// Keeps the outputs of calls that began at those times.
+/// Stores the outputs of calls with the given start times.
 pub(super) async fn keep_outputs(session: &WriteSession, ends: &[(&CallEnd, i64)]) -> Result<(), Error> {
     let kept: Vec<_> = ends
         .iter()
@@ -143,7 +142,7 @@ pub(super) async fn keep_outputs(session: &WriteSession, ends: &[(&CallEnd, i64)
     Ok(())
 }
 
-/// Columns of calls that began, one array each.
+/// Columns of started calls, one array each.
 #[derive(Default)]
 struct StartArrays {
     texts: [Vec<String>; 6],
@@ -199,7 +198,7 @@ impl StartArrays {
     }
 }
 
-/// Columns of calls that ended, one array each.
+/// Columns of ended calls, one array each.
 #[derive(Default)]
 struct EndArrays {
     status: Vec<&'static str>,

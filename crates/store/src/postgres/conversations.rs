@@ -1,4 +1,4 @@
-//! Conversations: what was said by whom.
+//! Conversations as lists of turns.
 
 use tokio_postgres::Error;
 use toolhub_core::BoxFuture;
@@ -35,7 +35,7 @@ impl Conversations for PgStore {
     }
 }
 
-/// Adds a turn; whether it was new.
+/// Adds a turn; returns whether it was new.
 pub(super) async fn say(session: &WriteSession, key: &RecordId, turn: &Turn) -> Result<bool, Error> {
     let sql = "INSERT INTO turns VALUES ($1, $2, $3, $4, $5) ON CONFLICT (key) DO NOTHING";
     let (conversation, text) = (plain(&turn.conversation), plain(&turn.text));

@@ -1,4 +1,4 @@
-//! What may be asked about past calls.
+//! Queries about past calls.
 
 use tokio_postgres::Error;
 use toolhub_core::memory::{CallHistory, CallQuery, CallRecord, RecordId};
@@ -12,7 +12,8 @@ use crate::owner::OwnerId;
 use crate::query::{self as words, Dialect, Value};
 use crate::rows::{Columns as _, call_of, json};
 
-/// The owners that left calls without an end and whose lock is gone. A lock by one number shows as its two halves.
+/// The owners with calls without an end whose advisory lock is released. A lock by a single key is shown as two
+/// halves.
 const DEAD: &str =
     "SELECT DISTINCT owner FROM calls WHERE status = 'running' AND owner <> $1 AND NOT EXISTS (
     SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND objsubid = 1 AND granted
@@ -23,7 +24,7 @@ impl CallHistory for PgStore {
     fn calls(&self, query: CallQuery) -> BoxFuture<'_, Result<Vec<CallRecord>, StoreError>> {
         let own = self.owner;
         Box::pin(async move {
-            // What was handed over is seen; where it cannot be written, what is there is told all the same.
+            // Makes queued calls visible; if they cannot be written, the stored ones are still returned.
             let _ = self.queue.settle().await;
             self.read(move |session| {
                 let query = query.clone();
@@ -70,7 +71,7 @@ async fn calls(session: &Session, wanted: &CallQuery, dead: &[i64]) -> Result<Ve
     query(session, &sql, values).await?.iter().map(call_of).collect()
 }
 
-/// The owners that left calls without an end, and live no more.
+/// The dead owners that left calls without an end.
 pub(super) async fn dead(session: &Session, own: OwnerId) -> Result<Vec<i64>, Error> {
     session.client.query(DEAD, &[&own.0]).await?.iter().map(|row| row.int(0)).collect()
 }

@@ -1,4 +1,4 @@
-//! What is done now and then while nobody waits: old calls and results go, and what dead hubs left is marked.
+//! Periodic cleanup: deletes old calls and results, and marks the calls of dead hubs.
 
 use std::time::{Duration, SystemTime};
 
@@ -11,21 +11,21 @@ use crate::owner::OwnerId;
 use crate::query::delete_results;
 use crate::rows::{cutoff, micros};
 
-/// How long the writer is left alone between two bites.
+/// Pause between two steps.
 pub(super) const BETWEEN: Duration = Duration::from_millis(100);
-/// Rows that are taken in one bite, so that whoever comes in between waits for a moment only.
+/// Maximum number of rows per step, so that other writes are delayed only briefly.
 const BITE: i64 = 200;
-/// Blocks that are taken in one bite.
+/// Maximum number of blocks per step.
 const BLOCKS_BITE: i64 = 10;
 
-/// Whether there is more to do.
+/// Whether another step is needed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Progress {
     More,
     Done,
 }
 
-/// Does one bite.
+/// Performs one step.
 pub(super) async fn keep(
     session: &WriteSession,
     owner: OwnerId,
@@ -33,7 +33,7 @@ pub(super) async fn keep(
 ) -> Result<Progress, Error> {
     let client = session.client();
     let now = SystemTime::now();
-    // Of several hubs one takes the hour, and gives it back until it is done.
+    // One of several hubs claims the interval, and releases it until the cleanup is done.
     let take = "INSERT INTO housekeeping VALUES ('kept_house_at', $1)
         ON CONFLICT (name) DO UPDATE SET value = excluded.value
         WHERE housekeeping.value < $2 OR housekeeping.value > excluded.value";
@@ -53,7 +53,7 @@ pub(super) async fn keep(
     if gone == 0 {
         gone = client.query(DELETE_RESULTS, &[&BITE, &before, &excess]).await?.len() as u64;
     }
-    // Calls go for their size only when there is no result left that could go.
+    // Calls are deleted because of size only if no result is left to delete.
     let before = if too_large > 0 && gone == 0 { i64::MAX } else { cutoff(now, retention.calls) };
     gone += client.execute(DELETE_BLOCKS, &[&BLOCKS_BITE, &before]).await?;
     gone += client.execute(DELETE_CALLS, &[&BITE, &before]).await?;
@@ -64,7 +64,7 @@ pub(super) async fn keep(
     Ok(Progress::More)
 }
 
-/// The bytes of results, and of all that is stored of calls.
+/// The size of results, and of all stored data of calls, in bytes.
 const SIZES: &str = "SELECT results, results + calls FROM (SELECT
         (SELECT coalesce(sum(bytes), 0)::bigint FROM results)
             + (SELECT coalesce(sum(bytes), 0)::bigint FROM block_outputs) AS results,

@@ -3,7 +3,7 @@
 use super::session::{Session, told};
 use crate::error::OpenError;
 
-/// Every step there ever was, in order. Never change one that has been released: add another.
+/// All steps in order. Never change a released step: add another.
 const STEPS: [&str; 5] = [
     include_str!("migrations/0001_all.sql"),
     include_str!("migrations/0002_failures_in_a_row.sql"),
@@ -12,10 +12,10 @@ const STEPS: [&str; 5] = [
     include_str!("migrations/0005_late_after.sql"),
 ];
 
-/// Any number, so long as nobody else uses it.
+/// The key of the advisory lock: arbitrary, but unique.
 const LOCK: i64 = 0x746f_6f6c_6875_6200;
 
-/// Brings the database to the newest version.
+/// Migrates the database to the newest version.
 pub(super) async fn migrate(session: &Session, place: &str) -> Result<(), OpenError> {
     let failed = |error: tokio_postgres::Error| OpenError::Postgres {
         place: place.to_owned(),
@@ -28,7 +28,7 @@ pub(super) async fn migrate(session: &Session, place: &str) -> Result<(), OpenEr
     if current == STEPS.len() {
         return Ok(());
     }
-    // Of several hubs that start together one migrates, and the others find it done.
+    // If several hubs start together, one migrates, and the others find the migration done.
     let begin = format!(
         "BEGIN; SELECT pg_advisory_xact_lock({LOCK}); CREATE SCHEMA IF NOT EXISTS toolhub;
          CREATE TABLE IF NOT EXISTS migrations (version BIGINT PRIMARY KEY)"

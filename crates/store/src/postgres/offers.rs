@@ -1,4 +1,4 @@
-//! Lists of prompts and resources, kept between runs.
+//! Stored lists of prompts and resources.
 
 use std::time::{Duration, SystemTime};
 
@@ -11,7 +11,7 @@ use super::transact::WriteSession;
 use super::{plain, query};
 use crate::rows::{Columns as _, from_millis, millis};
 
-/// How long a list is kept that is not renewed.
+/// Retention of a list that is not refreshed.
 const KEPT: Duration = Duration::from_secs(90 * 24 * 3600);
 
 pub(super) async fn load(session: &Session) -> Result<Vec<(ServerId, CachedOffers)>, Error> {
@@ -33,7 +33,7 @@ pub(super) async fn save(
     server: &ServerId,
     offers: &CachedOffers,
 ) -> Result<(), Error> {
-    // Changed configurations leave their lists behind.
+    // Removes the lists of former configurations.
     let old = millis(SystemTime::now() - KEPT);
     session.client().execute("DELETE FROM offers WHERE listed_at < $1", &[&old]).await?;
     let sql = "INSERT INTO offers VALUES ($1, $2, $3, $4, $5)

@@ -1,5 +1,4 @@
-//! The connection that reads: questions are put one behind the other without waiting, and again where the connection
-//! broke.
+//! The read connection: queries are pipelined, and repeated if the connection broke.
 
 use std::future::Future;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -14,24 +13,24 @@ use toolhub_core::ports::StoreError;
 
 use super::session::{Address, Session, is_passing, told};
 
-/// How long a question may wait for its answer.
+/// Timeout of a query.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// How long to wait before the connection is tried again.
+/// Pause between connection attempts.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// Something that somebody wants to know, whatever its answer is made of.
+/// A query with any type of result.
 pub(super) trait Ask: Send + Sync + std::fmt::Debug {
-    /// Asks, and hands the answer on.
+    /// Executes the query, and sends the result to its caller.
     fn ask(self: Arc<Self>, session: Arc<Session>) -> BoxFuture<'static, Result<(), Error>>;
-    /// Says that there will be no answer.
+    /// Sends an error to the caller.
     fn give_up(&self, error: StoreError);
-    /// Since when it waits.
+    /// When the query was queued.
     fn since(&self) -> Instant;
-    /// Whether nobody waits for it any more.
+    /// Whether the caller has stopped waiting.
     fn is_abandoned(&self) -> bool;
 }
 
-/// A question with a place for its answer.
+/// A query with the channel for its result.
 pub(super) struct Question<T, F> {
     ask: F,
     reply: Mutex<Option<oneshot::Sender<Result<T, StoreError>>>>,
@@ -90,11 +89,11 @@ where
     }
 }
 
-/// Owns the connection that reads.
+/// Owns the read connection.
 pub(super) struct Reader {
     address: Address,
     asked: mpsc::Receiver<Arc<dyn Ask>>,
-    /// Where a question goes that must be put again. Weak: it must not keep the store open.
+    /// Receives queries to be repeated. Weak, so that it does not keep the store open.
     again: mpsc::WeakSender<Arc<dyn Ask>>,
     session: Option<Arc<Session>>,
 }
@@ -108,7 +107,7 @@ impl Reader {
         Self { address, asked, again, session: None }
     }
 
-    /// Answers until the store is closed.
+    /// Executes queries until the store is closed.
     pub(super) async fn run(mut self) {
         let mut under_way = JoinSet::new();
         while let Some(question) = self.asked.recv().await {
@@ -119,7 +118,7 @@ impl Reader {
         }
     }
 
-    /// A connection that works, made anew where it must be, for as long as the question can wait.
+    /// A working connection; reconnects if necessary, until the query times out.
     async fn session_for(&mut self, question: &dyn Ask) -> Option<Arc<Session>> {
         loop {
             if let Some(session) = self.session.as_ref().filter(|session| !session.client.is_closed()) {
@@ -138,7 +137,7 @@ impl Reader {
     }
 }
 
-/// Puts a question once.
+/// Executes a query once.
 async fn put(question: Arc<dyn Ask>, session: Arc<Session>, again: mpsc::WeakSender<Arc<dyn Ask>>) {
     let left = PATIENCE.saturating_sub(question.since().elapsed());
     match timeout(left, Arc::clone(&question).ask(session)).await {

@@ -1,4 +1,4 @@
-//! Journals of finished calls on this machine that dead stores left before the database had all of them.
+//! Local journals of finished calls that dead stores left before the database contained all of them.
 
 use std::path::PathBuf;
 use std::time::SystemTime;
@@ -11,20 +11,20 @@ use crate::owner::OwnerId;
 use crate::recorder::Recorded;
 use crate::rows::{cutoff, micros};
 
-/// Where the journals of this store are, if it has any.
+/// The folder of this store's journals, if it has any.
 pub(super) struct Journals {
     pub(super) folder: Option<PathBuf>,
     pub(super) owner: OwnerId,
 }
 
 impl Journals {
-    /// The journals that dead stores left.
+    /// The journals of dead stores.
     pub(super) fn left_by_dead(&self) -> Vec<JournalFile> {
         let folder = self.folder.as_deref();
         folder.map(|folder| folder::left_by_dead(folder, self.owner, Kind::Calls)).unwrap_or_default()
     }
 
-    /// Removes the lock files that dead stores left.
+    /// Removes the lock files of dead stores.
     pub(super) fn sweep(&self) {
         if let Some(folder) = &self.folder {
             folder::sweep(folder);
@@ -32,8 +32,8 @@ impl Journals {
     }
 }
 
-/// The calls of a journal that are not in blocks, in groups that are stored as rows: a row that is there already counts
-/// no second time.
+/// The calls of a journal that are not in blocks, in groups that are stored as rows: an existing row is not counted
+/// twice.
 pub(super) fn missing(bytes: &[u8], stored: &[(u64, u64)], retention: &Retention) -> Vec<Recorded> {
     let too_old = cutoff(SystemTime::now(), retention.calls);
     let frames: Vec<_> = frame::read(bytes)

@@ -1,23 +1,23 @@
-//! Whether a connection to PostgreSQL is encrypted, and whether the server must prove who it is.
+//! Whether a connection to PostgreSQL is encrypted, and whether the server's certificate is verified.
 
 use std::net::IpAddr;
 
 use tokio_postgres::Config;
 use tokio_postgres::config::{Host, SslMode};
 
-/// How a connection is secured. There is no mode that is encrypted without a check of the certificate, except on this
-/// machine, where it protects nothing.
+/// The security of a connection. There is no mode with encryption but without verification, except on this machine,
+/// where encryption protects nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Security {
-    /// No TLS; only where the owner wrote `sslmode=disable`.
+    /// No TLS; only if the URL contains `sslmode=disable`.
     None,
-    /// TLS where the server has it, without a check. Never for a host that is not this machine.
+    /// TLS if the server supports it, without verification. Only for hosts on this machine.
     Opportunistic,
-    /// TLS, with a check of the certificate and of the name in it.
+    /// TLS, with verification of the certificate and its host name.
     Verified,
 }
 
-/// What the owner wrote as `sslmode`.
+/// The `sslmode` of the URL.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum WrittenMode {
     /// `disable`.
@@ -40,12 +40,12 @@ impl WrittenMode {
 }
 
 impl Security {
-    /// The security of a connection to one of the hosts in `config`: as the least local of them needs it.
+    /// The security of a connection to the hosts in `config`: verified if any of them is remote.
     pub(crate) fn of(config: &Config, written: Option<WrittenMode>) -> Self {
         match written {
             Some(WrittenMode::Disable) => Self::None,
             Some(WrittenMode::Verify) => Self::Verified,
-            // A fallback to plain text would be chosen by whoever is on the way.
+            // An attacker on the network could force a fallback to plain text.
             Some(WrittenMode::Prefer) | None if !is_local(config) => Self::Verified,
             Some(WrittenMode::Prefer) | None => Self::Opportunistic,
         }
@@ -60,8 +60,8 @@ impl Security {
     }
 }
 
-/// Whether every connection stays on this machine. An address decides over a name; of names, only `localhost` itself
-/// counts, since others are looked up by a server.
+/// Whether every connection stays on this machine. An address takes precedence over a name; among names only
+/// `localhost` counts, since others are resolved by DNS.
 fn is_local(config: &Config) -> bool {
     let (hosts, addresses) = (config.get_hosts(), config.get_hostaddrs());
     let by_address = addresses.iter().all(|address| is_loopback(*address));
@@ -74,7 +74,7 @@ fn is_local(config: &Config) -> bool {
     by_address && hosts.iter().all(host) && !(hosts.is_empty() && addresses.is_empty())
 }
 
-/// Whether an address is this machine's own, also where IPv4 is written as IPv6.
+/// Whether an address is a loopback address, including IPv4-mapped IPv6.
 fn is_loopback(address: IpAddr) -> bool {
     address.to_canonical().is_loopback()
 }
@@ -122,7 +122,7 @@ mod tests {
         for query in ["host=db.example", "hostaddr=10.0.0.5", "hostaddr=::ffff:10.0.0.5", "%68ost=db.example"]
         {
             let url = format!("postgres://u:p@localhost/n?{query}");
-            // What cannot be read is an error, and no connection either.
+            // An invalid URL is an error, so that there is no connection either.
             if let Ok(url) = url.parse::<PgUrl>() {
                 assert_eq!(url.security, Security::Verified, "{url}");
             }
@@ -153,7 +153,7 @@ mod tests {
             let url = format!("postgres://u:p@db.example/n?{query}");
             assert!(url.parse::<PgUrl>().is_err(), "{url}");
         }
-        // The driver's own reading of an escaped key does not count.
+        // An escaped key that the driver would decode must not override it.
         let url = "postgres://u:p@db.example/n?%73slmode=disable";
         assert!(url.parse::<PgUrl>().map_or(true, |url| url.config.get_ssl_mode() == SslMode::Require));
     }

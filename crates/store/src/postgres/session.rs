@@ -1,4 +1,4 @@
-//! One connection to PostgreSQL: made within a deadline, set up, and gone with its owner.
+//! One connection to PostgreSQL: established within a timeout, configured, and closed on drop.
 
 use std::error::Error as _;
 use std::time::Duration;
@@ -13,16 +13,16 @@ use super::tls::Tls;
 use crate::owner::OwnerId;
 use crate::postgres::PgUrl;
 
-/// How long a connection may take to be made.
+/// Connect timeout.
 const CONNECT: Duration = Duration::from_secs(5);
 
-/// Everything of ours stands in a schema of its own. The limits are the server's side of our deadlines: it must not hold
-/// a lock for somebody who is gone.
+/// All tables are in a separate schema. The timeouts are the server's counterpart of ours: it must not hold a lock
+/// for a client that has gone.
 const SETTINGS: &str = "SET search_path TO toolhub; SET client_min_messages TO warning;
     SET statement_timeout TO '20s'; SET lock_timeout TO '8s'; SET idle_in_transaction_session_timeout TO '20s';
     SET tcp_keepalives_idle TO 30; SET tcp_keepalives_interval TO 10; SET tcp_keepalives_count TO 3;";
 
-/// What is needed to connect, again and again.
+/// The data needed to connect repeatedly.
 #[derive(Clone)]
 pub(super) struct Address {
     url: PgUrl,
@@ -40,18 +40,19 @@ impl Address {
         Ok(Self { url, tls })
     }
 
-    /// Whether a connection failed since the server did not prove by TLS who it is. The driver tells it by text alone.
+    /// Whether a connection failed because the certificate could not be verified. The driver reports this only as
+    /// text.
     pub(super) fn failed_to_verify(&self, cause: &str) -> bool {
         self.url.security == Security::Verified && cause.starts_with("error performing TLS handshake")
     }
 
-    /// Makes a connection and sets it up.
+    /// Connects and configures the session.
     pub(super) async fn connect(&self) -> Result<Session, String> {
         let made = async {
             let (client, connection) = self.url.config.connect(self.tls.clone()).await?;
             let mut driver = JoinSet::new();
             driver.spawn(async move {
-                // Whoever uses the client hears of it too.
+                // Users of the client get the error too.
                 let _ = connection.await;
             });
             client.batch_execute(SETTINGS).await?;
@@ -67,13 +68,14 @@ impl Address {
 /// A connection.
 pub(super) struct Session {
     pub(super) client: Client,
-    /// Moves what is sent and received; ends with this.
+    /// The task that drives the connection; aborted on drop.
     _driver: JoinSet<()>,
 }
 
 impl Session {
-    /// Shows everybody that the owner lives, for as long as this connection does; whether that worked. It does not while
-    /// the server still believes in an earlier connection of the same owner, which shows the same.
+    /// Takes the advisory lock that shows that the owner is alive, for as long as this connection exists. Returns
+    /// whether that succeeded; it fails while the server still has an earlier connection of the same owner, which
+    /// holds the lock.
     pub(super) async fn show_life(&self, owner: OwnerId) -> Result<bool, Error> {
         let lock = format!("SELECT pg_try_advisory_lock({})", owner.0);
         let answer = self.client.simple_query(&lock).await?;
@@ -83,8 +85,8 @@ impl Session {
     }
 }
 
-/// Whether it was the connection or the moment that failed, and not what was asked: it may go better on a new
-/// connection, or later.
+/// Whether the error is transient, caused by the connection or the current state rather than by the statement: it may
+/// succeed on a new connection, or later.
 pub(super) fn is_passing(error: &Error) -> bool {
     let Some(code) = error.code() else { return error.as_db_error().is_none() && is_broken(error) };
     let passing = [
@@ -95,12 +97,11 @@ pub(super) fn is_passing(error: &Error) -> bool {
         SqlState::TOO_MANY_CONNECTIONS,
         SqlState::READ_ONLY_SQL_TRANSACTION,
     ];
-    // 08: the connection, 57P: somebody stopped the server, or us.
+    // 08: connection exceptions; 57P: the server or this session was terminated.
     passing.contains(code) || ["08", "57P"].iter().any(|class| code.code().starts_with(class))
 }
 
-/// Whether another connection must be tried: this one has got to a server that may not write, as after a change of the
-/// leading server.
+/// Whether another connection must be tried: this one reached a read-only server, as after a failover.
 pub(super) fn is_misled(error: &Error) -> bool {
     error.code() == Some(&SqlState::READ_ONLY_SQL_TRANSACTION)
 }
@@ -109,7 +110,7 @@ fn is_broken(error: &Error) -> bool {
     error.is_closed() || error.source().is_some_and(|cause| cause.is::<std::io::Error>())
 }
 
-/// What went wrong, with its cause.
+/// The error message with its cause.
 pub(super) fn told(error: &Error) -> String {
     match (error.as_db_error(), error.source()) {
         (Some(said), _) => match said.detail() {

@@ -1,5 +1,5 @@
-//! How tools have fared: counts are added to what is there, so that several hubs may share one database. Rows are taken in
-//! one order by all of them, so that none waits for another in a circle.
+//! Tool statistics: counts are added to the stored ones, so that several hubs may share one database. All of them
+//! lock rows in the same order, which prevents deadlocks.
 
 use futures_util::future::try_join3;
 use tokio_postgres::{Client, Error, Statement};
@@ -32,7 +32,7 @@ const LAST: &str = "INSERT INTO last_uses
         last_success = greatest(last_uses.last_success, excluded.last_success),
         last_failure = greatest(last_uses.last_failure, excluded.last_failure)";
 
-/// The statements, made ready.
+/// The prepared statements.
 pub(super) struct Statements {
     days: Statement,
     steps: Statement,
@@ -47,7 +47,7 @@ impl Statements {
     }
 }
 
-/// Adds what was counted.
+/// Adds statistics.
 pub(super) async fn add(session: &WriteSession, counted: &Counted) -> Result<(), Error> {
     let mut of_days = (Vec::new(), Vec::new(), Vec::new(), Vec::new(), Vec::new());
     let mut of_steps = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
@@ -83,7 +83,7 @@ pub(super) async fn add(session: &WriteSession, counted: &Counted) -> Result<(),
     Ok(())
 }
 
-/// How every tool has fared, sorted by source and name.
+/// The statistics of all tools, sorted by source and name.
 pub(super) async fn all(session: &Session) -> Result<Vec<ToolStatistics>, Error> {
     let client = &session.client;
     let (last, days, steps) = try_join3(

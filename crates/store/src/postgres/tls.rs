@@ -1,4 +1,4 @@
-//! TLS for PostgreSQL by rustls: what the driver asks for, and whom we trust.
+//! TLS for PostgreSQL with rustls: the driver's interface, and certificate verification.
 
 use std::future::Future;
 use std::io;
@@ -20,12 +20,12 @@ use tokio_rustls::client::TlsStream as RustlsStream;
 use super::security::Security;
 use crate::postgres::PgUrl;
 
-/// Makes the TLS connections to one place.
+/// Creates the TLS connections of one store.
 #[derive(Clone)]
 pub(super) struct Tls(Arc<ClientConfig>);
 
 impl Tls {
-    /// As the URL asks for it. What goes wrong is said in words.
+    /// Creates the configuration for a URL. Returns an error message on failure.
     pub(super) fn new(url: &PgUrl) -> Result<Self, String> {
         let provider = Arc::new(ring::default_provider());
         let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
@@ -46,7 +46,7 @@ impl Tls {
                 }
                 builder.with_root_certificates(roots).with_no_client_auth()
             }
-            // On this machine, or never used.
+            // On this machine, or unused.
             (Security::Opportunistic | Security::None, _) => builder
                 .dangerous()
                 .with_custom_certificate_verifier(Arc::new(Anybody(provider)))
@@ -67,7 +67,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send + 'static> MakeTlsConnect<S> for T
     }
 }
 
-/// One connection to be made.
+/// A TLS handshake to perform.
 pub(super) struct Connect {
     config: Arc<ClientConfig>,
     name: ServerName<'static>,
@@ -83,7 +83,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send + 'static> TlsConnect<S> for Conne
     }
 }
 
-/// A connection.
+/// A TLS connection.
 pub(super) struct Stream<S>(RustlsStream<S>);
 
 impl<S: AsyncRead + AsyncWrite + Unpin> TlsStream for Stream<S> {
@@ -116,7 +116,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Stream<S> {
     }
 }
 
-/// Takes any certificate; the handshake must still be sound.
+/// Accepts any certificate; handshake signatures are still verified.
 #[derive(Debug)]
 struct Anybody(Arc<CryptoProvider>);
 

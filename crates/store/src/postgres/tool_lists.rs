@@ -1,4 +1,4 @@
-//! The tool lists of servers, and the history of their tools.
+//! The tool lists of servers, and the version history of their tools.
 
 use std::time::{Duration, SystemTime};
 
@@ -13,9 +13,9 @@ use crate::query::Value;
 use crate::rows::{Columns as _, from_millis, json, json_text, millis};
 use crate::write::Write;
 
-/// How long a list is kept that nobody renews.
+/// Retention of a list that is not refreshed.
 const KEPT: Duration = Duration::from_secs(90 * 24 * 3600);
-/// Versions of one tool that are kept.
+/// Number of versions kept per tool.
 const KEPT_VERSIONS: i64 = 20;
 
 impl ToolListStore for PgStore {
@@ -106,9 +106,9 @@ fn list_of(row: &Row) -> Result<(ServerId, CachedList), Error> {
     Ok((ServerId::new(row.text(0)?), list))
 }
 
-/// Keeps one server's list in place of the one before.
+/// Stores a server's list; replaces the previous one.
 pub(super) async fn save(session: &WriteSession, server: &ServerId, list: &CachedList) -> Result<(), Error> {
-    // Configurations that were changed leave their lists behind.
+    // Removes the lists of former configurations.
     let old = millis(SystemTime::now() - KEPT);
     let sweep = "DELETE FROM tool_lists WHERE coalesce(listed_at, failed_at, late_at, 0) < $1";
     session.client().execute(sweep, &[&old]).await?;
@@ -143,7 +143,7 @@ pub(super) async fn save(session: &WriteSession, server: &ServerId, list: &Cache
     }
 }
 
-/// Forgets a list; whether there was one.
+/// Deletes a list; returns whether there was one.
 pub(super) async fn forget(
     session: &WriteSession,
     server: &ServerId,
@@ -155,7 +155,7 @@ pub(super) async fn forget(
     Ok(deleted > 0)
 }
 
-/// Notes the definitions of a fresh list, all in one go.
+/// Stores the definitions of a new list as versions, in one statement.
 async fn note_versions(
     session: &WriteSession,
     server: &ServerId,
@@ -168,7 +168,7 @@ async fn note_versions(
     let names: Vec<_> = definitions.iter().map(|one| plain(one.name().as_str())).collect();
     let versions: Vec<&str> = definitions.iter().map(ToolDefinition::version).collect();
     let raws: Vec<&str> = definitions.iter().map(|one| one.raw().get()).collect();
-    // A list may name a tool twice, and one statement may not change one row twice.
+    // A list may contain a tool twice, but one statement must not update a row twice.
     let insert = "INSERT INTO tool_versions
         SELECT DISTINCT ON (name, version) $1, name, version, definition, $5, $5
         FROM unnest($2::text[], $3::text[], $4::text[]) AS new (name, version, definition)

@@ -1,5 +1,4 @@
-//! A group of writes in one transaction: sent without waiting in between, wherever one does not need the answer of
-//! another.
+//! Executes a group of writes in one transaction: statements are pipelined unless one needs the result of another.
 
 use std::collections::{HashMap, HashSet};
 
@@ -17,7 +16,7 @@ use crate::recorder::Recorded;
 use crate::rows::{from_micros, micros};
 use crate::write::{Note, Write};
 
-/// A connection with the statements that a group needs.
+/// A connection with the prepared statements for writes.
 pub(super) struct WriteSession {
     session: Session,
     pub(super) calls: calls::Statements,
@@ -46,8 +45,8 @@ impl WriteSession {
     }
 }
 
-/// Writes all of it or nothing. The answers are those of the writes, in their order. After an error nothing is kept,
-/// unless the connection broke while it was being made permanent; so each write may be done again.
+/// Writes everything or nothing. The replies are in the order of the writes. After an error nothing is stored, unless
+/// the connection broke during the commit; every write is therefore idempotent.
 pub(super) async fn transact(
     session: &WriteSession,
     owner: OwnerId,
@@ -56,7 +55,7 @@ pub(super) async fn transact(
 ) -> Result<Vec<Result<bool, StoreError>>, Error> {
     let done = inside(session, owner, writes, recorded).await;
     if done.is_err() && !session.client().is_closed() {
-        // Where even this fails the connection is given up, and the server does it.
+        // If this fails too, the connection is dropped, and the server rolls back.
         let _ = session.client().batch_execute("ROLLBACK").await;
     }
     done
@@ -133,8 +132,8 @@ async fn inside(
     Ok(answers)
 }
 
-/// The calls that ended now and not before, with what their tools did; only they count. A group that is done a second
-/// time, because nobody knows whether it was made permanent the first time, finds none.
+/// The calls that ended in this transaction, with their statistics; only they count. If a group is repeated because
+/// the result of its commit is unknown, none is counted twice.
 fn newly_ended<'a>(
     ended: &[&'a CallEnd],
     notes: &'a [Note],

@@ -1,4 +1,4 @@
-//! The URL of a PostgreSQL database, whose password is never shown.
+//! The URL of a PostgreSQL database. Its password is never displayed.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -31,7 +31,7 @@ impl FromStr for PgUrl {
             return Err(OpenError::Url("it must begin with `postgres://`".to_owned()));
         }
         let (place, query) = url.split_once('?').unwrap_or((url, ""));
-        // `sslmode` and `sslrootcert` are read here: the library supports neither all modes nor the file.
+        // `sslmode` and `sslrootcert` are parsed here: the library supports neither all modes nor the file.
         let mut written = None;
         let mut root_certificates = None;
         let mut others = Vec::new();
@@ -49,7 +49,7 @@ impl FromStr for PgUrl {
             }
         }
         let rest = if others.is_empty() { place.to_owned() } else { format!("{place}?{}", others.join("&")) };
-        // Its own complaint names a key and never a value; but its text is not ours to vouch for.
+        // The library's error names only keys, but it is not guaranteed to omit secrets.
         let mut config = Config::from_str(&rest).map_err(|_| {
             let form = "postgres://USER:PASSWORD@HOST:PORT/NAME";
             OpenError::Url(format!("write it as `{form}`, with `%40` for an `@` in the password"))
@@ -71,7 +71,7 @@ fn ssl_mode(written: &str) -> Result<WrittenMode, OpenError> {
     })
 }
 
-/// A text with its `%41` read.
+/// Decodes percent-encoding.
 fn decoded(text: &str) -> String {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
@@ -88,14 +88,14 @@ fn decoded(text: &str) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// Host, port and name: enough to know which, and no secret.
+/// Displays host, port and name: enough to identify the database, without secrets.
 impl fmt::Display for PgUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("postgres://")?;
         for (index, host) in self.config.get_hosts().iter().enumerate() {
             let comma = if index == 0 { "" } else { "," };
             match host {
-                // A password with an `@` of its own would be taken for a part of the host.
+                // With an unescaped `@` in the password, a part of it would be parsed as the host.
                 Host::Tcp(name) if name.contains(['@', '/', '?', '#', '%']) => write!(f, "{comma}…")?,
                 Host::Tcp(name) => write!(f, "{comma}{name}")?,
                 #[cfg(unix)]

@@ -1,4 +1,4 @@
-//! Approvals: which definition of a tool its owner agreed to.
+//! Approvals: the definition of a tool that the user has accepted.
 
 use rusqlite::{Connection, params};
 use toolhub_core::approval::{Approval, Approvals};
@@ -32,7 +32,7 @@ impl Approvals for SqliteStore {
     }
 }
 
-/// Keeps an approval in place of the one before.
+/// Stores an approval; replaces the previous one.
 pub(super) fn approve(connection: &Connection, approval: &Approval) -> rusqlite::Result<bool> {
     connection.prepare_cached("INSERT OR REPLACE INTO approvals VALUES (?1, ?2, ?3, ?4, ?5)")?.execute(
         params![
@@ -46,7 +46,7 @@ pub(super) fn approve(connection: &Connection, approval: &Approval) -> rusqlite:
     Ok(true)
 }
 
-/// Takes an approval back; whether there was one.
+/// Removes an approval; returns whether there was one.
 pub(super) fn revoke(connection: &Connection, source: &Source, tool: &ToolName) -> rusqlite::Result<bool> {
     let deleted = connection
         .prepare_cached("DELETE FROM approvals WHERE source = ?1 AND tool = ?2")?

@@ -1,4 +1,4 @@
-//! Blocks of finished calls in the database; a small one becomes one row for each call.
+//! Blocks of finished calls in the database; a small block is stored as one row per call.
 
 use std::collections::HashSet;
 
@@ -12,7 +12,7 @@ use crate::counted::Counted;
 use crate::owner::OwnerId;
 use crate::query::Dialect;
 
-/// What the calls of a transaction add up to.
+/// Totals of the calls in a transaction.
 #[derive(Default)]
 pub(super) struct Sums {
     pub(super) counted: Counted,
@@ -22,7 +22,7 @@ pub(super) struct Sums {
     pub(super) entry_bytes: i64,
 }
 
-/// Stores a block. Calls that the database has already are neither stored nor counted again.
+/// Stores a block. Calls that the database already contains are neither stored nor counted again.
 pub(super) fn store(
     connection: &Connection,
     block: &Block,
@@ -77,7 +77,7 @@ pub(super) fn store(
     Ok(())
 }
 
-/// Merges the calls in blocks with `rows`, the calls that were found as rows.
+/// Merges the matching calls in blocks with `rows`, those stored as rows.
 pub(super) fn merge(
     connection: &Connection,
     query: CallQuery,
@@ -96,7 +96,7 @@ pub(super) fn merge(
     Ok(scan.finish())
 }
 
-/// The output of a call that is in a block.
+/// The output of a call in a block.
 pub(super) fn output(connection: &Connection, record: &RecordId) -> rusqlite::Result<Option<String>> {
     let (sql, values) = scan::output(Dialect::Sqlite, record);
     let mut select = connection.prepare_cached(&sql)?;
@@ -110,8 +110,8 @@ pub(super) fn output(connection: &Connection, record: &RecordId) -> rusqlite::Re
     Ok(None)
 }
 
-/// The parts of a journal file of `owner` that the database has as blocks, as offsets of their first byte and behind
-/// their last.
+/// The ranges of a journal file of `owner` that the database contains as blocks: offsets of the first byte and after
+/// the last.
 pub(super) fn stored_ranges(
     connection: &Connection,
     owner: OwnerId,
@@ -126,7 +126,7 @@ pub(super) fn stored_ranges(
     offsets.collect()
 }
 
-/// The calls of `owner` from `first` on that were journaled as intents and are in blocks.
+/// The calls of `owner` from `first` on that were journaled as intents and are stored in blocks.
 pub(super) fn stored_intents(
     connection: &Connection,
     owner: OwnerId,

@@ -1,4 +1,4 @@
-//! Calls as they are written down: begun, finished, or whole.
+//! Writes calls: started, finished, or complete ones.
 
 use std::time::SystemTime;
 
@@ -13,14 +13,15 @@ use crate::owner::OwnerId;
 use crate::rows::{EndColumns, arguments_hash, micros, source_list, unescaped};
 use crate::write::{Note, Write};
 
-/// A result that is longer than this is written once, straight into the database.
+/// Longer results are not journaled but written directly into the database.
 const LONG: usize = 256 << 10;
 
 impl CallLog for SqliteStore {
     fn begin(&self, start: CallStart) -> BoxFuture<'_, Result<(), StoreError>> {
         Box::pin(async {
             let journal = self.journal()?;
-            // What the database does not take now it may never take: nothing new is begun before it does.
+            // If the database rejects the pending entries, new calls might never reach it: nothing is started until
+            // it accepts them.
             if self.waiting.stuck().is_some() {
                 self.write(Write::MoveIntents).await?;
                 self.waiting.stuck().map_or(Ok(()), Err)?;
@@ -80,28 +81,28 @@ const INSERT: &str = "INSERT INTO calls (record, call, tool, arguments, argument
         attempts = excluded.attempts, places = excluded.places
     WHERE calls.took IS NULL AND excluded.took IS NOT NULL RETURNING id";
 
-/// What came of finishing a call.
+/// The result of finishing a call.
 pub(super) enum Finished {
-    /// It is finished now.
+    /// The end was written.
     Now {
-        /// When it began.
+        /// Start time of the call.
         began: i64,
-        /// The bytes of its output.
+        /// Size of its output in bytes.
         kept: i64,
     },
-    /// It was finished before.
+    /// The call was already finished.
     Before,
-    /// Nobody knows of it.
+    /// The call is unknown.
     NeverBegun,
 }
 
-/// Writes that a call is about to run; whether it was new.
+/// Writes the start of a call; returns whether it was new.
 pub(super) fn begin(connection: &Connection, start: &CallStart, owner: OwnerId) -> rusqlite::Result<bool> {
     let end = EndColumns::running(start);
     Ok(insert(connection, start, &end, owner)?.is_some())
 }
 
-/// Writes what came of a call.
+/// Writes the end of a call.
 pub(super) fn finish(connection: &Connection, end: &CallEnd) -> rusqlite::Result<Finished> {
     let columns = EndColumns::of(end);
     let found = connection
@@ -132,7 +133,7 @@ pub(super) fn finish(connection: &Connection, end: &CallEnd) -> rusqlite::Result
     Ok(if known { Finished::Before } else { Finished::NeverBegun })
 }
 
-/// Writes a whole call, or the end of one that was begun; the bytes of its output, where it had no end yet.
+/// Writes a complete call, or the end of a started one. Returns the size of its output, if it had no end yet.
 pub(super) fn note(connection: &Connection, note: &Note, owner: OwnerId) -> rusqlite::Result<Option<i64>> {
     let Some(id) = insert(connection, &note.start, &EndColumns::of(&note.end), owner)? else {
         return Ok(None);
@@ -140,7 +141,7 @@ pub(super) fn note(connection: &Connection, note: &Note, owner: OwnerId) -> rusq
     keep_output(connection, id, micros(note.start.at), &note.end).map(Some)
 }
 
-/// The row, where there was none, or none with an end.
+/// Inserts or completes a row. Returns its id, unless the call already had an end.
 fn insert(
     connection: &Connection,
     start: &CallStart,
@@ -152,7 +153,7 @@ fn insert(
     })
 }
 
-/// Does something with the values of a row.
+/// Calls `work` with the values of a row.
 fn with_values<T>(
     start: &CallStart,
     end: &EndColumns<'_>,

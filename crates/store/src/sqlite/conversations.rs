@@ -1,4 +1,4 @@
-//! Conversations: what was said by whom.
+//! Conversations as lists of turns.
 
 use rusqlite::{Connection, params, params_from_iter};
 use toolhub_core::BoxFuture;
@@ -39,7 +39,7 @@ impl Conversations for SqliteStore {
     }
 }
 
-/// Adds a turn; whether it was new.
+/// Adds a turn; returns whether it was new.
 pub(super) fn say(connection: &Connection, key: &RecordId, turn: &Turn) -> rusqlite::Result<bool> {
     let inserted = connection
         .prepare_cached("INSERT INTO turns VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT DO NOTHING")?

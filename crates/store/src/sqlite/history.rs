@@ -1,4 +1,4 @@
-//! What may be asked about past calls.
+//! Queries about past calls.
 
 use std::path::Path;
 
@@ -18,11 +18,11 @@ use crate::rows::{call_of, json};
 impl CallHistory for SqliteStore {
     fn calls(&self, query: CallQuery) -> BoxFuture<'_, Result<Vec<CallRecord>, StoreError>> {
         Box::pin(async move {
-            // What was handed over is seen; where it cannot be written, what is there is told all the same.
+            // Makes queued calls visible; if they cannot be written, the stored ones are still returned.
             let _ = self.settle().await;
             let (folder, own, retention) = (self.folder.clone(), self.owner, self.options.retention);
             self.run(move |connection| {
-                // Where another holds the database, what is there is told all the same.
+                // If another process holds the database, the stored calls are still returned.
                 let _ = journal::replay(connection, &folder, own, &retention);
                 let rows = calls(connection, &query, &dead(connection, &folder, own)?)?;
                 blocks::merge(connection, query, rows)
@@ -65,7 +65,7 @@ fn calls(connection: &Connection, query: &CallQuery, dead: &[i64]) -> rusqlite::
     rows.collect()
 }
 
-/// The owners that left calls without an end, and live no more.
+/// The dead owners that left calls without an end.
 pub(super) fn dead(connection: &Connection, folder: &Path, own: OwnerId) -> rusqlite::Result<Vec<i64>> {
     let mut select =
         connection.prepare_cached("SELECT DISTINCT owner FROM calls WHERE status = 'running'")?;

@@ -1,4 +1,4 @@
-//! What is done now and then while nobody waits: old calls and results go, and what dead hubs left is marked.
+//! Periodic cleanup: deletes old calls and results, and marks the calls of dead hubs.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
@@ -12,24 +12,24 @@ use crate::owner::OwnerId;
 use crate::query::delete_results;
 use crate::rows::{cutoff, micros};
 
-/// How long the writer is left alone between two bites.
+/// Pause between two steps.
 const BETWEEN: Duration = Duration::from_millis(100);
-/// Rows that are taken in one bite, so that whoever comes in between waits for a moment only.
+/// Maximum number of rows per step, so that other writes are delayed only briefly.
 const BITE: i64 = 200;
-/// Blocks that are taken in one bite.
+/// Maximum number of blocks per step.
 const BLOCKS_BITE: i64 = 10;
 
-/// After so many bytes of results what is too much is looked for, whenever that was done last.
+/// Number of written result bytes that triggers a cleanup before its scheduled time.
 const EARLY_BYTES: u64 = 64 << 20;
 
-/// When it is time, and what to do then.
+/// Schedule and execution of the cleanup.
 #[derive(Debug)]
 pub(super) struct Housekeeping {
     folder: PathBuf,
     owner: OwnerId,
     retention: Retention,
     next: Instant,
-    /// Bytes of results and blocks that were written since the last round.
+    /// Bytes of results and blocks written since the last cleanup.
     written: u64,
 }
 
@@ -43,8 +43,8 @@ impl Housekeeping {
         Self { folder: folder.to_owned(), owner, retention, next: Instant::now(), written: 0 }
     }
 
-    /// Notes that so many bytes of results and blocks were written. After very many of them it is time at once: within the hour they
-    /// could fill a disk.
+    /// Adds to the number of written bytes of results and blocks. Very many of them trigger an immediate cleanup:
+    /// within the hour they could fill a disk.
     pub(super) fn wrote(&mut self, bytes: i64) {
         self.written = self.written.saturating_add(bytes.unsigned_abs());
         if self.is_early() {
@@ -52,17 +52,17 @@ impl Housekeeping {
         }
     }
 
-    /// Whether so much was written that the time of the last round does not count.
+    /// Whether so much was written that the schedule is ignored.
     fn is_early(&self) -> bool {
         self.written > EARLY_BYTES.min(self.retention.result_bytes / 4)
     }
 
-    /// When it is time again.
+    /// The time of the next step.
     pub(super) fn next(&self) -> Instant {
         self.next
     }
 
-    /// Does one bite. What fails is left for the next time.
+    /// Performs one step. Failed work is left for the next time.
     pub(super) fn keep(&mut self, connection: &mut Connection) {
         let wait = match self.bite(connection) {
             Ok(Progress::More) => BETWEEN,
@@ -94,7 +94,7 @@ impl Housekeeping {
         let result_bytes = value(&transaction, "result_bytes")?.unsigned_abs();
         let excess = too_large.max(result_bytes.saturating_sub(self.retention.result_bytes));
         let results = prune_results(&transaction, cutoff(now, self.retention.result_age()), excess)?;
-        // Calls go for their size only when there is no result left that could go.
+        // Calls are deleted because of size only if no result is left to delete.
         let for_size = too_large > 0 && results == 0;
         let before = if for_size { i64::MAX } else { cutoff(now, self.retention.calls) };
         let calls = prune_calls(&transaction, before)?;
@@ -113,7 +113,7 @@ impl Housekeeping {
     }
 }
 
-/// By how many bytes the database is larger than it may be. Pages that are free are used again and do not count.
+/// The number of bytes by which the database exceeds its maximum size. Free pages are reused and do not count.
 fn excess_bytes(connection: &Connection, retention: &Retention) -> rusqlite::Result<u64> {
     let pragma = |name| connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
     let pages = pragma("page_count")? - pragma("freelist_count")?;
@@ -121,7 +121,7 @@ fn excess_bytes(connection: &Connection, retention: &Retention) -> rusqlite::Res
     Ok(bytes.unsigned_abs().saturating_sub(retention.max_bytes))
 }
 
-/// The older of two moments is the first one; a table without rows has none.
+/// Whether the first time is the older one; `None` for a table without rows.
 fn is_older(first: Option<i64>, second: Option<i64>) -> bool {
     first.is_some_and(|first| second.is_none_or(|second| first <= second))
 }
@@ -130,8 +130,8 @@ fn oldest(connection: &Connection, select: &str) -> rusqlite::Result<Option<i64>
     connection.prepare_cached(select)?.query_row([], |row| row.get(0)).optional()
 }
 
-/// Deletes some results: those that began before `before`, and the oldest until `excess` bytes are gone. Returns how
-/// many. Rows are numbered in the order of time, so the oldest are found without an index of their own.
+/// Deletes some results: those that began before `before`, and the oldest until `excess` bytes are freed. Returns
+/// their number. Row ids are in the order of time, so that the oldest rows are found without a separate index.
 fn prune_results(connection: &Connection, before: i64, excess: u64) -> rusqlite::Result<usize> {
     let single = oldest(connection, "SELECT began FROM results ORDER BY id LIMIT 1")?;
     let block = oldest(connection, "SELECT began FROM block_outputs ORDER BY id LIMIT 1")?;
@@ -149,7 +149,7 @@ fn prune_results(connection: &Connection, before: i64, excess: u64) -> rusqlite:
 const DELETE_RESULTS: &str = delete_results!("results", "id", ["?1", "?2", "?3"]);
 const DELETE_OUTPUTS: &str = delete_results!("block_outputs", "id", ["?1", "?2", "?3"]);
 
-/// Deletes some calls that are too old and have no result any more; how many rows.
+/// Deletes some calls that are too old and have no result; returns the number of rows.
 fn prune_calls(connection: &Connection, before: i64) -> rusqlite::Result<usize> {
     let single = oldest(connection, "SELECT began FROM calls ORDER BY id LIMIT 1")?;
     let block = oldest(connection, "SELECT began_last FROM call_blocks ORDER BY id LIMIT 1")?;
@@ -173,7 +173,7 @@ const DELETE_BLOCKS: &str =
     "DELETE FROM call_blocks WHERE id IN (SELECT id FROM call_blocks ORDER BY id LIMIT ?1) AND began_last < ?2
     AND id NOT IN (SELECT id FROM block_outputs)";
 
-/// Notes that so many bytes of results came, or went.
+/// Adds to the stored total of result bytes; negative after deletions.
 pub(super) fn add_result_bytes(connection: &Connection, bytes: i64) -> rusqlite::Result<()> {
     if bytes != 0 {
         connection

@@ -4,7 +4,7 @@ use rusqlite::{Connection, TransactionBehavior};
 
 use crate::error::OpenError;
 
-/// Every step there ever was, in order. Never change one that has been released: add another.
+/// All steps in order. Never change a released step: add another.
 const STEPS: [&str; 8] = [
     include_str!("migrations/0001_tool_lists.sql"),
     include_str!("migrations/0002_tool_versions.sql"),
@@ -16,12 +16,12 @@ const STEPS: [&str; 8] = [
     include_str!("migrations/0008_late_after.sql"),
 ];
 
-/// Brings the database to the newest version.
+/// Migrates the database to the newest version.
 pub(super) fn migrate(connection: &mut Connection) -> Result<(), OpenError> {
     if version(connection)? == STEPS.len() {
         return Ok(());
     }
-    // Taken at once, so that of two hubs starting together one migrates and the other finds it done.
+    // `IMMEDIATE`: if two hubs start together, one migrates, and the other finds the migration done.
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     let current = version(&transaction)?;
     if current > STEPS.len() {

@@ -82,7 +82,7 @@ impl SqliteStore {
 
     /// Opens the store with `options`.
     pub fn open_with(folder: &Path, options: StoreOptions) -> Result<Self, OpenError> {
-        // The hub has already reported the notes of an earlier check.
+        // The returned notes are dropped: the hub calls `prepare` first and reports them.
         private::prepare(folder).map_err(|error| match error {
             PrivateError::Io { source, .. } => OpenError::Folder { folder: folder.to_owned(), source },
             other => OpenError::Private(other),

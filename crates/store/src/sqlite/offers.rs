@@ -1,4 +1,4 @@
-//! Lists of prompts and resources, kept between runs.
+//! Stored lists of prompts and resources.
 
 use std::time::{Duration, SystemTime};
 
@@ -8,7 +8,7 @@ use toolhub_core::{RawJson, ServerId};
 
 use crate::rows::{from_millis, millis};
 
-/// How long a list is kept that is not renewed.
+/// Retention of a list that is not refreshed.
 const KEPT: Duration = Duration::from_secs(90 * 24 * 3600);
 
 pub(super) fn load(connection: &Connection) -> rusqlite::Result<Vec<(ServerId, CachedOffers)>> {
@@ -32,7 +32,7 @@ pub(super) fn save(
     server: &ServerId,
     offers: &CachedOffers,
 ) -> rusqlite::Result<()> {
-    // Changed configurations leave their lists behind.
+    // Removes the lists of former configurations.
     transaction.execute("DELETE FROM offers WHERE listed_at < ?1", [millis(SystemTime::now() - KEPT)])?;
     transaction.execute(
         "INSERT OR REPLACE INTO offers VALUES (?1, ?2, ?3, ?4, ?5)",

@@ -1,4 +1,4 @@
-//! How tools have fared: counts are added to what is there, so that several hubs may share one database.
+//! Tool statistics: counts are added to the stored ones, so that several hubs may share one database.
 
 use rusqlite::{Connection, params};
 use toolhub_core::statistics::{Day, ToolStatistics};
@@ -7,7 +7,7 @@ use toolhub_core::{Source, ToolName};
 use crate::counted::Counted;
 use crate::rows::{from_micros, micros};
 
-/// Adds what was counted.
+/// Adds statistics.
 pub(super) fn add(connection: &Connection, counted: &Counted) -> rusqlite::Result<()> {
     for one in counted.sorted() {
         let (source, tool) = (one.source.to_string(), one.tool.as_str());
@@ -42,7 +42,7 @@ pub(super) fn add(connection: &Connection, counted: &Counted) -> rusqlite::Resul
     Ok(())
 }
 
-/// How every tool has fared, sorted by source and name.
+/// The statistics of all tools, sorted by source and name.
 pub(super) fn all(connection: &Connection) -> rusqlite::Result<Vec<ToolStatistics>> {
     let mut found = Counted::default();
     let mut select =

@@ -1,4 +1,4 @@
-//! The tool lists of servers, kept between runs.
+//! Stored tool lists of servers.
 
 use std::time::{Duration, SystemTime};
 
@@ -12,9 +12,9 @@ use crate::rows::{from_millis, millis};
 use crate::write::Write;
 
 const DELETE: &str = "DELETE FROM tool_lists WHERE server = ?1 AND fingerprint = ?2";
-/// Forgets what is older than a moment.
+/// Deletes lists that are older than a time.
 const SWEEP: &str = "DELETE FROM tool_lists WHERE coalesce(listed_at, failed_at, late_at, 0) < ?1";
-/// How long a list is kept that nobody renews.
+/// Retention of a list that is not refreshed.
 const KEPT: Duration = Duration::from_secs(90 * 24 * 3600);
 
 impl ToolListStore for SqliteStore {
@@ -112,7 +112,7 @@ pub(super) fn save(
 ) -> rusqlite::Result<()> {
     let server = server.as_str();
     transaction.execute(DELETE, [server, &list.fingerprint])?;
-    // Configurations that were changed leave their lists behind.
+    // Removes the lists of former configurations.
     let old = millis(SystemTime::now() - KEPT);
     transaction.execute(SWEEP, [old])?;
     let failed_at = list.failure.as_ref().map(|(at, _)| millis(*at));
@@ -154,7 +154,7 @@ pub(super) fn save(
     Ok(())
 }
 
-/// What was skipped: pairs of both languages, or, from before those were kept, texts in one.
+/// Parses the reasons for skipped tools: pairs of both languages, or single texts of an older version.
 fn read_texts(kept: &str) -> Vec<Text> {
     match serde_json::from_str::<Vec<[String; 2]>>(kept) {
         Ok(pairs) => pairs.into_iter().map(|[en, zh]| Text::new(en, zh)).collect(),

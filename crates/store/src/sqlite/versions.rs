@@ -1,4 +1,4 @@
-//! The history of tools: each definition that a server gave, with the times it was first and last seen.
+//! The version history of tools: each definition of a server, with the times it was first and last seen.
 
 use rusqlite::{Transaction, params};
 use toolhub_core::ports::{StoreError, ToolVersion, ToolVersions};
@@ -7,7 +7,7 @@ use toolhub_core::{BoxFuture, RawJson, ServerId, ToolDefinition};
 use super::SqliteStore;
 use crate::rows::{from_millis, millis};
 
-/// Versions of one tool that are kept.
+/// Number of versions kept per tool.
 const KEPT: usize = 20;
 
 impl ToolVersions for SqliteStore {
@@ -36,7 +36,7 @@ impl ToolVersions for SqliteStore {
     }
 }
 
-/// Notes the definitions of a fresh list.
+/// Stores the definitions of a new list as versions.
 pub(super) fn note(
     transaction: &Transaction<'_>,
     server: &str,

@@ -5,7 +5,7 @@ pub(crate) fn done() -> String {
     page("200 OK", "✓", ["Thank you. You can close this page.", "谢谢，可以关闭本页，登录即将完成。"])
 }
 
-/// The login failed; the terminal shows the reason.
+/// The login failed; the program that started it shows the reason.
 pub(crate) fn failed() -> String {
     let texts =
         ["The login failed. toolhub says why in its window.", "登录失败，原因请看 toolhub 窗口中的说明。"];

@@ -129,7 +129,7 @@ mod tests {
     async fn names_of_this_machine_are_not_connected_to() {
         let listener = tokio::net::TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
         let port = listener.local_addr().unwrap().port();
-        // Called directly, since a URL with `localhost` is recognized before it is resolved.
+        // Called directly, since `Fetch` rejects a URL with `localhost` before it is resolved.
         let refused = Guarded::new(Network::Public).resolve("localhost".parse().unwrap()).await;
         let error = refused.err().map(|error| error.to_string()).unwrap_or_default();
         assert!(error.contains("this machine"), "{error}");

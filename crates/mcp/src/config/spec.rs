@@ -90,7 +90,7 @@ pub struct ServerSpec {
     pub hints: BTreeMap<String, Hints>,
     /// The owner's tags for tools, by name; `*` for all.
     pub tags: BTreeMap<String, Vec<String>>,
-    /// What happens when tools differ from the approved ones.
+    /// The policy for tools that differ from the approved ones.
     pub pin: Pin,
     /// The OAuth settings.
     pub oauth: OAuthSpec,

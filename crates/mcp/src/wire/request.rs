@@ -39,7 +39,7 @@ pub(crate) struct Modern<'a> {
     pub(crate) version: &'a str,
     /// The client capabilities.
     pub(crate) can: RawJson,
-    /// The minimum log level, if log messages are wanted.
+    /// The minimum log level, if log messages are requested.
     pub(crate) hears: Option<RawJson>,
 }
 

@@ -339,6 +339,7 @@ impl Hub {
         self.lists_kept.subscribe()
     }
 
+    /// The settings.
     pub fn settings(&self) -> &Settings {
         &self.settings
     }

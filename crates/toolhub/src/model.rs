@@ -18,6 +18,7 @@ use crate::settings::LlmSettings;
 /// The model in use, and the reason for the choice.
 #[derive(Debug, Clone)]
 pub struct ChosenModel {
+    /// The model.
     pub model: Arc<dyn LanguageModel>,
     /// The reason for the choice.
     pub why: Text,

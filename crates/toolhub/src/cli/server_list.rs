@@ -93,7 +93,7 @@ fn remark(server: &ServerView, lang: Lang) -> String {
     )
 }
 
-/// Consecutive failures, and when the circuit breaker closes again.
+/// Consecutive failures, and until when the circuit breaker is open.
 fn failures(server: &ServerView) -> (u32, Option<SystemTime>) {
     match (&server.state, &server.list) {
         (ServerState::LeftAlone { left, failures, .. }, _) => (*failures, Some(SystemTime::now() + *left)),

@@ -1,5 +1,5 @@
-//! Implements MCP, client and gateway; no other crate depends on the protocol. The wire layer is our own and keeps payloads as
-//! raw JSON, so that unknown members are preserved.
+//! The only crate that implements MCP, as client and as gateway. The wire layer is our own and keeps payloads as raw JSON, so
+//! that unknown members are preserved.
 
 mod breaker;
 mod cached_head;

@@ -18,8 +18,8 @@ use crate::failures::unknown;
 use crate::hub::Hub;
 use crate::progress::Progress;
 
-/// How long a server that returned an error, or that an optional wait timed out for, is not waited for again. Connection failures
-/// are limited by the server's own circuit breaker.
+/// How long a server is not waited for again after it returned an error, or after a call stopped waiting for it. Connection
+/// failures are limited by the server's own circuit breaker.
 const LEAVE_ALONE: Duration = Duration::from_secs(60);
 /// The time-to-live of a list without one of its own.
 pub(crate) const FRESH: Duration = Duration::from_secs(3600);
@@ -110,8 +110,8 @@ impl Hub {
         servers
     }
 
-    /// Runs `work`, and continues listing servers that a call stopped waiting for meanwhile. Listings that complete before the
-    /// work are stored; the others are not awaited.
+    /// Runs `work` and, concurrently, the listings that a call stopped waiting for. Listings that complete before the work are
+    /// stored; the others are not awaited.
     pub(crate) async fn beside_listings<T>(&self, work: impl Future<Output = T>) -> T {
         let mut late = self.missing(None);
         {

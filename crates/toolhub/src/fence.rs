@@ -68,8 +68,8 @@ fn program(command: &Command) -> Option<Program> {
     folders.find_map(|folder| without_parents(&folder.join(name))).map(Program::of_owner)
 }
 
-/// An existing file, by a path without `..`, which the owner may have written. Links are kept: a program locates its virtual
-/// environment by its own path.
+/// The path of an existing file without `..`. Symbolic links in the file name are kept: a program locates its virtual environment
+/// by its own path.
 fn without_parents(file: &Path) -> Option<PathBuf> {
     let place = match file.components().any(|part| part == Component::ParentDir) {
         true => file.parent()?.canonicalize().ok()?.join(file.file_name()?),

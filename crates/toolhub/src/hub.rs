@@ -52,9 +52,10 @@ pub struct Hub {
     /// `[[servers]]` of the settings that the servers were created from.
     pub(crate) server_settings: Mutex<Vec<ServerExtras>>,
     pub(crate) lists: Mutex<HashMap<ServerId, CachedList>>,
-    /// The state-change count of all servers at the last check that found no new failures; `u64::MAX` forces the next check.
+    /// The total number of failure-history changes of all servers at the last check that found nothing to store; `u64::MAX`
+    /// forces the next check.
     pub(crate) no_news: AtomicU64,
-    /// Counts changes of the stored lists; receivers rebuild what they derive from them.
+    /// Counts changes of lists, tools and routing; receivers rebuild the data that they derive from them.
     pub(crate) lists_kept: watch::Sender<u64>,
     /// Limits how many processes are started concurrently for listings.
     pub(crate) starts: Semaphore,

@@ -119,7 +119,8 @@ pub(crate) async fn run(args: Vec<OsString>) -> ExitCode {
     app.checked(exit).into()
 }
 
-/// Whether a command may use the servers of a running `toolhub serve`. The other commands need servers of their own.
+/// Whether a command may use the servers of a running `toolhub serve`. The others, such as `doctor`, need servers that they start
+/// themselves.
 fn uses_running_hub(command: Option<&Command>) -> bool {
     match command {
         Some(

@@ -1,4 +1,4 @@
-//! `toolhub recommend`: tools that succeeded after the last call, or for similar requests.
+//! `toolhub recommend`: tools that usually succeed next, or for similar requests.
 
 use toolhub_core::{RawJson, RawObject, Say as _};
 use toolhub_engine::recommend::{Advice, Wanted};

@@ -116,7 +116,7 @@ impl Screen {
         self.note(&format!("{ODD}{word}{ODD:#}{gap}{text}"));
     }
 
-    /// What went wrong.
+    /// Prints an error.
     pub(crate) fn error(&self, text: &str) {
         let (word, gap) = self.lang.pick(("error:", " "), ("错误：", ""));
         self.to_stderr(&format!("{BAD}{word}{BAD:#}{gap}{text}"));

@@ -248,8 +248,8 @@ async fn pass(server: &Arc<Server>, passage: ForwardedRequest) -> Result<RawJson
     server.pass(passage).await.map_err(|error| rpc(error, server.id()))
 }
 
-/// Returns the response of the first server that knows the resource or task. If there is only one server, its error is returned;
-/// otherwise `none`.
+/// Returns the first response that is not an error for an unknown resource or task. If there is only one server, its error is
+/// returned; otherwise `none`.
 async fn first_who_knows(
     servers: Vec<Arc<Server>>,
     passage: &ForwardedRequest,

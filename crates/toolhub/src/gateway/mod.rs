@@ -115,7 +115,7 @@ impl Gateways {
 
     /// Keeps all backends up to date and notifies clients of changes while it is polled.
     pub async fn follow(&self) {
-        // Removes what a previous process left behind when it was killed. Runs concurrently with the rest.
+        // Removes leftovers of a killed process. Runs concurrently with the rest.
         let swept = tokio::task::spawn_blocking(toolhub_mcp::sweep_left_behind);
         let first = async {
             self.hub.list_missing().await;

@@ -8,7 +8,7 @@ use toolhub_core::{BoxFuture, RawJson, RawObject, ServerId};
 use toolhub_mcp::gateway::News;
 use toolhub_mcp::{ClientHandler, HandlerAnswer};
 
-/// Capacity of the channel. A receiver that lags further behind gets a summary of what it missed.
+/// Capacity of the channel. A receiver that lags further behind gets a summary of the missed notifications.
 const WAITING: usize = 256;
 
 /// Receives notifications of servers and broadcasts them to the gateways.

@@ -9,7 +9,7 @@ use toolhub_core::lang::Text;
 use toolhub_engine::near_names;
 use toolhub_mcp::config::ConfigError;
 
-/// Tables with user-defined names, whose keys are checked elsewhere.
+/// Tables whose entries have user-defined names. The keys of agents and profiles are checked separately.
 const OTHERS: [&str; 3] = ["agents", "profiles", "tags"];
 const TABLES: [(&str, &[&str]); 13] = [
     (

@@ -234,7 +234,8 @@ fn is_plain_word(word: &str, around: &Surroundings<'_>) -> bool {
     !is_data_address && (word.chars().all(is_plain) || is_address(word, around) || is_json(word))
 }
 
-/// Whether a word is a URL, and not also a glob that a shell would expand to a path of the folder.
+/// Whether a word is a URL. Not if the folder has an entry named like its scheme (`https:`): then the word is also a path, which
+/// a shell could expand.
 fn is_address(word: &str, around: &Surroundings<'_>) -> bool {
     let Some((scheme, _)) = word.split_once("://") else { return false };
     let scheme = scheme.rsplit('=').next().unwrap_or(scheme);

@@ -24,7 +24,7 @@ pub(super) const SHELLS: [&str; 18] = [
 /// Shell builtins and keywords that can run code their arguments do not name.
 pub(super) const BUILTINS: [&str; 12] =
     ["eval", "source", ".", "alias", "trap", "builtin", "command", "set", "shopt", "if", "for", "while"];
-/// Programs that start other programs depending on what they find or read. Checked at any position.
+/// Programs that start other programs for the files or input that they process. Checked at any position.
 pub(super) const STARTERS: [&str; 16] = [
     "find",
     "fd",

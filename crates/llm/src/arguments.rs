@@ -1,4 +1,4 @@
-//! The arguments of a native call, as a model wrote them: read where they are an object, said what is wrong where not.
+//! Parses the arguments of a native tool call, with repair; otherwise returns an error for the model.
 
 use serde_json::Value;
 use toolhub_core::RawJson;
@@ -7,19 +7,19 @@ use toolhub_core::lang::Text;
 
 use crate::repair::{Ending, repair};
 
-/// Arguments that could be read.
+/// Parsed arguments.
 #[derive(Debug)]
 pub(crate) struct Arguments {
-    /// The object, as it was written.
+    /// The object, as written by the model.
     pub(crate) object: RawJson,
-    /// What had to be mended.
+    /// Notes on the repairs.
     pub(crate) repaired: Vec<Text>,
 }
 
-/// Reads the arguments of a call of `tool`; the error tells the model how to write them.
+/// Parses the arguments of a call of `tool`; the error explains to the model how to write them.
 pub(crate) fn read_arguments(tool: &str, text: &str) -> Result<Arguments, Text> {
     let text = text.trim();
-    // A tool without parameters is often called with nothing at all.
+    // Models often omit the arguments of a tool without parameters.
     if text.is_empty() || text == "null" {
         return Ok(Arguments { object: RawJson::empty_object(), repaired: Vec::new() });
     }
@@ -29,7 +29,7 @@ pub(crate) fn read_arguments(tool: &str, text: &str) -> Result<Arguments, Text> 
     match RawJson::parse(text) {
         Ok(object) if object.is_object() => Ok(Arguments { object, repaired: Vec::new() }),
         Ok(other) => match other.value() {
-            // Some endpoints write the object as a text within a text.
+            // Some endpoints encode the object twice.
             Value::String(inner) if inner.trim_start().starts_with('{') => {
                 let mut read = read_arguments(tool, &inner)?;
                 read.repaired
@@ -44,7 +44,7 @@ pub(crate) fn read_arguments(tool: &str, text: &str) -> Result<Arguments, Text> 
     }
 }
 
-/// Arguments that are no JSON, mended where their meaning is plain: what is cut off is none.
+/// Repairs arguments that are invalid JSON; `None` if they are truncated or ambiguous.
 fn mend_arguments(text: &str) -> Option<Arguments> {
     let mended = repair(text)?;
     let whole = mended.json.is_object() && mended.ending != Ending::CutInside && !mended.placeholder;

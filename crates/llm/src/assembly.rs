@@ -1,4 +1,4 @@
-//! Puts an answer together from its pieces, whichever wire format they came in, and lets a listener hear them.
+//! Assembles a response from its pieces, for any wire format, and forwards them to a listener.
 
 use toolhub_core::CallId;
 use toolhub_core::model::{ChatReply, Listener, ModelCall, Spoken, Stop, Usage};
@@ -6,20 +6,20 @@ use toolhub_core::model::{ChatReply, Listener, ModelCall, Spoken, Stop, Usage};
 use crate::arguments::read_arguments;
 use crate::names::Names;
 
-/// A piece of a call.
+/// A piece of a tool call.
 #[derive(Debug, Default)]
 pub(crate) struct CallPiece {
-    /// Which of the answer's calls, where the endpoint counts them.
+    /// The index of the call in the response, if the endpoint sends one.
     pub(crate) index: Option<u64>,
-    /// Its id, with the first piece or with every one.
+    /// The id, in the first piece or in every one.
     pub(crate) id: Option<String>,
-    /// Its tool, by the name on the wire.
+    /// The name of the tool on the wire.
     pub(crate) name: Option<String>,
-    /// More of its arguments.
+    /// The next part of the arguments.
     pub(crate) arguments: String,
 }
 
-/// A call that is still being written.
+/// A tool call that is still incomplete.
 #[derive(Debug, Default)]
 struct Draft {
     index: Option<u64>,
@@ -28,22 +28,22 @@ struct Draft {
     arguments: String,
 }
 
-/// An answer that is still being written.
+/// A response that is still incomplete.
 pub(crate) struct Assembly<'a> {
     heard: Listener<'a>,
     names: &'a Names,
-    /// The tool whose arguments are the answer itself, where one was forced on the model.
+    /// The tool whose arguments are the answer itself, for structured output.
     answer_tool: Option<&'a str>,
     text: String,
     drafts: Vec<Draft>,
     stop: Option<Stop>,
     usage: Option<Usage>,
-    /// Whether anybody heard anything: from then on nothing may be said again.
+    /// Whether the listener got anything; from then on the request must not be retried.
     spoke: bool,
 }
 
 impl<'a> Assembly<'a> {
-    /// An answer of which nothing has come.
+    /// Creates an empty response.
     pub(crate) fn new(heard: Listener<'a>, names: &'a Names, answer_tool: Option<&'a str>) -> Self {
         Self {
             heard,
@@ -57,12 +57,12 @@ impl<'a> Assembly<'a> {
         }
     }
 
-    /// Whether something was heard already.
+    /// Whether the listener got anything.
     pub(crate) fn spoke(&self) -> bool {
         self.spoke
     }
 
-    /// Whether the model said why it stopped.
+    /// Whether a stop reason was received.
     pub(crate) fn stopped(&self) -> bool {
         self.stop.is_some()
     }
@@ -84,7 +84,7 @@ impl<'a> Assembly<'a> {
         self.stop = Some(stop);
     }
 
-    /// What is known of the cost now; later pieces know more.
+    /// The usage so far; later pieces update it.
     pub(crate) fn usage(&mut self) -> &mut Usage {
         self.usage.get_or_insert_default()
     }
@@ -96,7 +96,7 @@ impl<'a> Assembly<'a> {
             draft.id = id;
         }
         let begun = match piece.name {
-            // Some endpoints repeat the name with every piece; none sends it in parts.
+            // Some endpoints repeat the name in every piece; none splits it.
             Some(name) if draft.name.is_empty() && !name.is_empty() => {
                 draft.name = name;
                 true
@@ -115,8 +115,8 @@ impl<'a> Assembly<'a> {
         }
     }
 
-    /// Which draft a piece belongs to. Endpoints count calls, or tell them apart by id, or send each whole; and some count
-    /// every call as the first one.
+    /// Returns the draft of a piece. Endpoints identify calls by index or by id, or send each in one piece; some use
+    /// index 0 for every call.
     fn draft_of(&mut self, piece: &CallPiece) -> usize {
         let id = piece.id.as_deref().filter(|id| !id.is_empty());
         let begins = piece.name.as_deref().is_some_and(|name| !name.is_empty());
@@ -142,13 +142,13 @@ impl<'a> Assembly<'a> {
         (self.heard)(spoken);
     }
 
-    /// The answer, whole.
+    /// Returns the complete response.
     pub(crate) fn finish(self) -> ChatReply {
         let mut reply = ChatReply { text: self.text, usage: self.usage, ..ChatReply::default() };
         let mut answered = false;
         for draft in self.drafts {
             if self.answer_tool == Some(draft.name.as_str()) {
-                // Whatever was said before it was said beside the answer.
+                // Text before the answer tool is not part of the answer.
                 reply.text = draft.arguments;
                 answered = true;
                 continue;
@@ -166,7 +166,7 @@ impl<'a> Assembly<'a> {
             }
         }
         reply.stop = match self.stop.unwrap_or_default() {
-            // Not all endpoints say that they stopped for a call.
+            // Not all endpoints report tool calls as the stop reason.
             Stop::End if !reply.calls.is_empty() => Stop::Calls,
             Stop::Calls if answered && reply.calls.is_empty() => Stop::End,
             stop => stop,
@@ -175,7 +175,7 @@ impl<'a> Assembly<'a> {
     }
 }
 
-/// The id that the model gave; a fresh one where it gave none, or gave it to another call.
+/// The id sent by the model; a new one if it is empty or not unique.
 fn id_of(given: &str, others: &[ModelCall]) -> CallId {
     if given.is_empty() || others.iter().any(|call| call.id.as_str() == given) {
         CallId::fresh()

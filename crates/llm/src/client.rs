@@ -1,5 +1,5 @@
-//! A model behind an endpoint: tries, deadlines, and what is left out for endpoints that refuse it. One try is an
-//! exchange.
+//! The client of a model endpoint: retries, deadlines, and workarounds for endpoints that reject parts of a request. A
+//! single attempt is an exchange.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -21,48 +21,48 @@ use crate::names::Names;
 use crate::retry::pause;
 use crate::{anthropic, openai};
 
-/// How long reaching the machine itself may take.
+/// Connect timeout.
 const CONNECT: Duration = Duration::from_secs(10);
 const MAX_REDIRECTS: usize = 3;
-/// The shortest time after which a silent model is given up: some say nothing while they write a call.
+/// Minimum idle timeout: some models send nothing while they write a tool call.
 const LEAST_SILENCE: Duration = Duration::from_secs(60);
 
-/// A model behind an endpoint. Nothing is connected to, or even prepared, before the first request.
+/// The client of a model endpoint. Creates nothing and connects to nothing before the first request.
 #[derive(Debug)]
 pub struct ModelClient {
     endpoint: Endpoint,
     name: String,
     http: OnceLock<Result<Client, String>>,
-    /// What this endpoint is known to refuse.
+    /// Bit set of the [`CompatRule`]s that this endpoint needs.
     conceded: AtomicU8,
     silence: Option<Duration>,
 }
 
 impl ModelClient {
-    /// The model at this endpoint.
+    /// Creates the client of an endpoint.
     pub fn new(endpoint: Endpoint) -> Self {
         let name = endpoint.name();
         Self { endpoint, name, http: OnceLock::new(), conceded: AtomicU8::new(0), silence: None }
     }
 
-    /// The same, given up after this long a silence between two pieces, whatever the deadline of the whole.
+    /// Sets the idle timeout between two pieces, independent of the total deadline.
     #[must_use]
     pub fn silent_for(mut self, silence: Duration) -> Self {
         self.silence = Some(silence);
         self
     }
 
-    /// Where it is and how it is spoken to.
+    /// The endpoint.
     pub fn endpoint(&self) -> &Endpoint {
         &self.endpoint
     }
 
-    /// The longest silence between two pieces of an answer that may take `whole`.
+    /// The idle timeout between two pieces of a response with the total timeout `whole`.
     fn silence(&self, whole: Duration) -> Duration {
         self.silence.unwrap_or_else(|| (whole / 2).max(LEAST_SILENCE))
     }
 
-    /// The HTTP client, made at the first request: its certificates take a while to load.
+    /// The HTTP client, created at the first request, since loading certificates takes time.
     pub(crate) fn http(&self) -> Result<&Client, Failure> {
         let made = self.http.get_or_init(|| http_client(&self.endpoint).map_err(|error| root_cause(&error)));
         made.as_ref().map_err(|cause| {
@@ -94,11 +94,11 @@ impl ModelClient {
             };
             let mut assembly = Assembly::new(heard, &names, answer_tool.as_deref());
             let Err(Failure { error, again }) = exchange.run(&body, &mut assembly).await else {
-                // Only what helped is worth knowing.
+                // Remembers only the rules of a successful request.
                 self.conceded.fetch_or(made.0, Ordering::Relaxed);
                 return Ok(assembly.finish());
             };
-            // What was heard cannot be taken back.
+            // Output that was already forwarded cannot be retracted, so the request is not retried.
             if assembly.spoke() {
                 return Err(error);
             }
@@ -147,9 +147,9 @@ impl LanguageModel for ModelClient {
 }
 
 fn http_client(endpoint: &Endpoint) -> reqwest::Result<Client> {
-    // Fails only where somebody installed another provider before, which will do as well.
+    // Fails only if another provider is installed already, which works as well.
     let _ = rustls::crypto::ring::default_provider().install_default();
-    // Elsewhere a redirect would carry what was said to somebody nobody chose.
+    // A redirect to another origin would send the prompt to a server that the user did not choose.
     let same_origin = Policy::custom(|attempt| {
         let from = attempt.previous().last().map(Url::origin);
         if from == Some(attempt.url().origin()) && attempt.previous().len() <= MAX_REDIRECTS {

@@ -1,25 +1,25 @@
-//! What is left out for an endpoint that refuses it: each speaks a little less than the format it is named after.
+//! Compatibility rules for endpoints that implement only a part of their wire format.
 
 use toolhub_core::model::ModelError;
 
-/// One thing that is left out, or said otherwise.
+/// A part of a request that is omitted or replaced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum CompatRule {
-    /// The schema of the answer is told in words, and JSON asked for.
+    /// The schema of the answer is in the prompt, and only JSON mode is requested.
     SchemaInWords = 1,
-    /// JSON is asked for in words as well.
+    /// JSON mode is requested in the prompt, too.
     JsonInWords = 2,
-    /// The count of tokens is not asked for.
+    /// Usage is not requested.
     NoCount = 4,
-    /// The limit of tokens has its newer name.
+    /// The token limit has its newer name.
     NewLimitName = 8,
-    /// The temperature is the endpoint's own.
+    /// No temperature is sent.
     OwnTemperature = 16,
-    /// Whether to call a tool is the model's own choice.
+    /// No `tool_choice` is sent.
     FreeChoice = 32,
 }
 
-/// What is left out so far.
+/// The rules in effect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct CompatRules(pub(crate) u8);
 
@@ -32,7 +32,7 @@ impl CompatRules {
         Self(self.0 | one as u8)
     }
 
-    /// What to give up next, by what the endpoint said of the request; nothing where that was not the trouble.
+    /// Returns the next rule to apply for an error message of the endpoint; `None` if the error is unrelated.
     pub(crate) fn next(self, error: &ModelError, asked_schema: Asked) -> Option<CompatRule> {
         let ModelError::Refused { status: status @ (400 | 404 | 415 | 422 | 500 | 501), detail, .. } = error
         else {
@@ -53,7 +53,8 @@ impl CompatRules {
             (names(&["temperature"]), Some(CompatRule::OwnTemperature)),
             (names(&["tool_choice"]), Some(CompatRule::FreeChoice)),
             (names(&["response_format", "json_schema", "json_object", "structured output"]), schema),
-            // Many say no more than that the request is bad; then it is what the fewest endpoints know.
+            // Many endpoints only report a bad request; structured output is the least supported feature, so it is
+            // dropped first.
             (*status == 400 || *status == 422, schema),
         ];
         let next = named.into_iter().filter(|(is_named, _)| *is_named).find_map(|(_, one)| one)?;
@@ -61,12 +62,12 @@ impl CompatRules {
     }
 }
 
-/// Whether something was asked for.
+/// Whether a feature was requested.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Asked {
-    /// It was.
+    /// It was requested.
     Yes,
-    /// It was not.
+    /// It was not requested.
     No,
 }
 

@@ -1,5 +1,4 @@
-//! An endpoint: where a model is, which format is spoken there, and what its owner set. How it was found is left to
-//! others.
+//! A model endpoint: URL, wire format and options. `discover` selects it.
 
 use std::time::Duration;
 
@@ -9,21 +8,21 @@ use url::Url;
 
 use crate::key::ApiKey;
 
-/// As long as a model may take where nobody said more.
+/// Default timeout of a response.
 const USUAL_TIMEOUT: Duration = Duration::from_secs(120);
 
-/// Which wire format is spoken.
+/// The wire format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Api {
-    /// `POST {base}/chat/completions`: OpenAI and the many that speak as it does.
+    /// `POST {base}/chat/completions`: OpenAI and compatible servers.
     OpenAi,
     /// `POST {base}/v1/messages`.
     Anthropic,
 }
 
 impl Api {
-    /// As the config names it.
+    /// The name in the config.
     pub fn id(self) -> &'static str {
         match self {
             Self::OpenAi => "openai",
@@ -32,39 +31,39 @@ impl Api {
     }
 }
 
-/// How a model is told of tools, and calls them.
+/// How tools are offered to a model, and how it calls them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ToolCalls {
-    /// In the fields that the wire format has for it.
+    /// In the fields of the wire format.
     #[default]
     Native,
-    /// In the prompt, and in the text of the answer.
+    /// In the prompt and in the text of the response.
     Text,
 }
 
-/// Where a model is and how it is spoken to.
+/// A model endpoint.
 #[derive(Clone)]
 pub struct Endpoint {
     /// The wire format.
     pub api: Api,
-    /// The address up to, and without, the part that the wire format names.
+    /// The base URL, to which the paths of the wire format are appended.
     base: Url,
-    /// What the model is called there.
+    /// The name of the model.
     pub model: String,
-    /// What its owner knows us by.
+    /// The API key.
     pub key: Option<ApiKey>,
-    /// How it calls tools.
+    /// How the model calls tools.
     pub tool_calls: ToolCalls,
-    /// How long an answer may take, where the request does not say.
+    /// Default timeout of a response.
     pub timeout: Duration,
-    /// The most tokens it may write, where the request does not say.
+    /// Default maximum of output tokens.
     pub max_tokens: Option<u32>,
-    /// How freely it speaks, where the request does not say.
+    /// Default sampling temperature.
     pub temperature: Option<f32>,
 }
 
-// The address may hold a password.
+// Omits the URL, which may contain a password.
 impl std::fmt::Debug for Endpoint {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Endpoint")
@@ -77,7 +76,7 @@ impl std::fmt::Debug for Endpoint {
 }
 
 impl Endpoint {
-    /// The endpoint at `url`, which may name the request itself already; what is wrong with it is the error.
+    /// Creates the endpoint of `url`, which may include the path of the chat request.
     pub fn new(api: Api, url: &str, model: impl Into<String>) -> Result<Self, Text> {
         Ok(Self {
             api,
@@ -91,13 +90,13 @@ impl Endpoint {
         })
     }
 
-    /// The same for another model.
+    /// Replaces the model.
     #[must_use]
     pub fn serving(self, model: impl Into<String>) -> Self {
         Self { model: model.into(), ..self }
     }
 
-    /// Where it is, for people: never the whole address, which may hold a password.
+    /// Scheme, host and port for messages, without a password in the URL.
     pub fn place(&self) -> String {
         let host = self.base.host_str().unwrap_or_default();
         match self.base.port() {
@@ -106,12 +105,12 @@ impl Endpoint {
         }
     }
 
-    /// The model and where it is, for people.
+    /// Model and place, for messages.
     pub fn name(&self) -> String {
         format!("{} at {}", self.model, self.place())
     }
 
-    /// Whether it is on this machine, where no proxy is of use.
+    /// Whether it is on this machine; then no proxy is used.
     pub(crate) fn is_local(&self) -> bool {
         match self.base.host() {
             Some(url::Host::Domain(name)) => name == "localhost",
@@ -121,12 +120,12 @@ impl Endpoint {
         }
     }
 
-    /// Where it is spoken to.
+    /// The URL of chat requests.
     pub(crate) fn chat_url(&self) -> Url {
         self.below(chat_path(self.api))
     }
 
-    /// Where it lists its models.
+    /// The URL of the model list.
     pub(crate) fn models_url(&self) -> Url {
         self.below("models")
     }
@@ -137,7 +136,7 @@ impl Endpoint {
         url
     }
 
-    /// `text` without what nobody may see.
+    /// Removes secrets from `text`.
     pub(crate) fn hide(&self, text: &str) -> String {
         let text = self.key.as_ref().map_or_else(|| text.to_owned(), |key| key.hide(text));
         match self.base.password() {
@@ -154,9 +153,9 @@ fn chat_path(api: Api) -> &'static str {
     }
 }
 
-/// The address that the parts of the wire format are added to; `/v1` where it names a machine alone, as people write it.
+/// Returns the base URL. Adds `/v1` if the URL has no path.
 fn base(api: Api, text: &str) -> Result<Url, Text> {
-    // What is wrong is told without the address: it may hold a password.
+    // The message omits the URL, which may contain a password.
     let wrong = |en: &str, zh: &str| {
         Text::new(
             format!("the model's `url` is wrong: {en}; write it like `http://127.0.0.1:11434/v1`"),
@@ -172,7 +171,7 @@ fn base(api: Api, text: &str) -> Result<Url, Text> {
     let path = path.strip_suffix(chat_path(api)).unwrap_or(path).trim_end_matches('/').to_owned();
     let versioned = path.rsplit('/').next().is_some_and(is_version);
     match api {
-        // Gateways put Anthropic's own paths behind one of theirs: `/anthropic` is `/anthropic/v1/messages`.
+        // Gateways serve Anthropic's paths below their own: `/anthropic` becomes `/anthropic/v1/messages`.
         Api::Anthropic if !versioned => url.set_path(&format!("{path}/v1")),
         Api::OpenAi if path.is_empty() => url.set_path("/v1"),
         _ => url.set_path(&path),

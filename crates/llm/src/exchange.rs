@@ -1,4 +1,4 @@
-//! One request to an endpoint and its answer: sent, read piece by piece within limits, and handed to an assembly.
+//! A single request to an endpoint: sends it and reads the response into an assembly, within limits.
 
 use std::time::Duration;
 
@@ -16,31 +16,31 @@ use crate::failure::{Failure, Told, root_cause};
 use crate::retry::retry_after;
 use crate::{anthropic, openai};
 
-/// The most that an answer may weigh, unpacked.
+/// Maximum size of a decompressed response, in bytes.
 const MAX_ANSWER: usize = 64 << 20;
-/// Of a refusal only the beginning is looked at.
+/// Maximum number of bytes read of an error response.
 const MAX_REFUSAL: usize = 64 << 10;
-/// How long the words of a refusal may take once its status is there.
+/// Timeout for the body of an error response after its status.
 const REFUSAL: Duration = Duration::from_secs(5);
-/// How long the end of a stream that has said everything is waited for, so that its connection can be used again.
+/// How long to wait for the end of a stream after its last event, so that the connection can be reused.
 const FAREWELL: Duration = Duration::from_millis(50);
 const ANTHROPIC_VERSION: &str = "2023-06-01";
 
-/// Whether there is more to come.
+/// Whether the response continues.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Step {
-    /// There may be.
+    /// More may follow.
     More,
-    /// That was all.
+    /// The response is complete.
     Done,
 }
 
-/// A piece that is no part of an answer.
+/// A piece that is not part of a valid response.
 #[derive(Debug)]
 pub(crate) enum Misread {
-    /// It is not of the format.
+    /// It does not match the format.
     Shape(String),
-    /// The endpoint says that something failed.
+    /// It is an error reported by the endpoint.
     Told(Told),
 }
 
@@ -53,7 +53,7 @@ impl Misread {
     }
 }
 
-/// Reads an answer in the endpoint's format.
+/// The parser of the endpoint's wire format.
 enum Reader {
     OpenAi(openai::Reader),
     Anthropic(anthropic::Reader),
@@ -82,17 +82,17 @@ impl Reader {
     }
 }
 
-/// Who is asked, and how patiently.
+/// The client, endpoint and idle timeout of a request.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Exchange<'a> {
     pub(crate) client: &'a Client,
     pub(crate) endpoint: &'a Endpoint,
-    /// The longest silence between two pieces.
+    /// The idle timeout between two pieces.
     pub(crate) silence: Duration,
 }
 
 impl Exchange<'_> {
-    /// Sends the request and reads the answer to its end.
+    /// Sends the request and reads the response to its end.
     pub(crate) async fn run(self, body: &RawObject, assembly: &mut Assembly<'_>) -> Result<(), Failure> {
         let endpoint = self.endpoint;
         let body =
@@ -118,7 +118,7 @@ impl Exchange<'_> {
         let mut stream = Box::pin(response.bytes_stream());
         let (mut taken, mut whole) = (0_usize, None);
         loop {
-            // Before the first piece a model reads the prompt, which may take as long as the whole request may.
+            // Before the first piece the model processes the prompt, so only the total deadline applies.
             let next = match taken {
                 0 => stream.next().await,
                 _ => tokio::time::timeout(self.silence, stream.next())
@@ -127,7 +127,7 @@ impl Exchange<'_> {
             };
             let piece: Bytes = match next {
                 Some(Ok(piece)) => piece,
-                // What was said before is all of it, if the model said that it stopped.
+                // After a stop reason the response is complete, even if the connection fails.
                 Some(Err(_)) | None if assembly.stopped() => return Ok(()),
                 Some(Err(error)) => return Err(Failure::broken_off(endpoint, &root_cause(&error))),
                 None => break,
@@ -136,7 +136,7 @@ impl Exchange<'_> {
             if taken > MAX_ANSWER {
                 return Err(Failure::unreadable(endpoint, "it is too long"));
             }
-            // Some answer with JSON and do not say so.
+            // Some endpoints send JSON with another content type.
             if whole.is_none() && taken == piece.len() && piece.trim_ascii_start().starts_with(b"{") {
                 whole = Some(Vec::new());
             }
@@ -183,7 +183,7 @@ impl Exchange<'_> {
         read.map(|_| ()).map_err(|misread| misread.at(self.endpoint))
     }
 
-    /// What the endpoint answers to a question that has no body: the list of its models.
+    /// Sends a GET request and returns the body: the list of models.
     pub(crate) async fn get(self, url: Url) -> Result<Vec<u8>, Failure> {
         let endpoint = self.endpoint;
         let request = introduced(self.client.get(url), endpoint).header(ACCEPT, "application/json");
@@ -204,7 +204,7 @@ impl Exchange<'_> {
     }
 }
 
-/// The request with what tells the endpoint who asks.
+/// Adds the authentication headers.
 fn introduced(request: RequestBuilder, endpoint: &Endpoint) -> RequestBuilder {
     let key = |words: &str| endpoint.key.as_ref().and_then(|key| key.header(words));
     match endpoint.api {
@@ -222,7 +222,7 @@ fn introduced(request: RequestBuilder, endpoint: &Endpoint) -> RequestBuilder {
     }
 }
 
-/// What kind of answer it is, by what it says of itself.
+/// The kind of a response, by its content type.
 enum Kind {
     Events,
     Json,
@@ -250,7 +250,7 @@ async fn refused(endpoint: &Endpoint, mut response: Response) -> Failure {
             }
         }
     };
-    // Without its words the status says enough.
+    // On timeout the status alone is reported.
     let _ = tokio::time::timeout(REFUSAL, read).await;
     let told = Told { retry_after, ..Told::read(&String::from_utf8_lossy(&body)) };
     Failure::status(endpoint, status, &told)

@@ -1,4 +1,4 @@
-//! What went wrong with one try: the error, and whether another try may go better.
+//! The failure of an attempt: the error, and whether a retry may succeed.
 
 use std::time::Duration;
 
@@ -9,10 +9,10 @@ use toolhub_core::model::ModelError;
 use crate::endpoint::Endpoint;
 use crate::retry::Again;
 
-/// As much of what an endpoint says about a failure is shown.
+/// Maximum length of an endpoint's error message that is shown, in characters.
 const SHOWN: usize = 400;
 
-/// A try that failed.
+/// A failed attempt.
 #[derive(Debug)]
 pub(crate) struct Failure {
     pub(crate) error: ModelError,
@@ -20,26 +20,26 @@ pub(crate) struct Failure {
 }
 
 impl Failure {
-    /// The request could not be sent, or nothing came back.
+    /// The request could not be sent, or no response arrived.
     pub(crate) fn send(endpoint: &Endpoint, error: &reqwest::Error) -> Self {
         let (model, cause) = (endpoint.name(), endpoint.hide(&root_cause(error)));
         if error.is_timeout() {
             let cause = "no connection in time".to_owned();
             return Self { error: ModelError::Unreachable { model, cause }, again: Again::Soon };
         }
-        // A name or a certificate that is wrong now is wrong in a second.
+        // An invalid request stays invalid.
         let again = if error.is_builder() { Again::Never } else { Again::Soon };
         Self { error: ModelError::Unreachable { model, cause }, again }
     }
 
-    /// It answered with a status that is no success, and these words.
+    /// An HTTP error status with its message.
     pub(crate) fn status(endpoint: &Endpoint, status: StatusCode, told: &Told) -> Self {
         let model = endpoint.name();
         let detail = shown(endpoint, &told.message);
         let number = status.as_u16();
         let busy = matches!(number, 429 | 503 | 529) || told.is_busy();
         let (error, again) = match number {
-            // Those whose money is spent are told 429, and waiting does not help them.
+            // An exhausted quota is reported as 429, too; a retry does not help then.
             429 if told.is_spent() => (ModelError::Refused { model, status: number, detail }, Again::Never),
             _ if busy => {
                 let again = told.retry_after.map_or(Again::Soon, Again::After);
@@ -55,7 +55,7 @@ impl Failure {
         Self { error, again }
     }
 
-    /// It said in the midst of its answer that it cannot go on.
+    /// An error event within a response.
     pub(crate) fn told(endpoint: &Endpoint, told: &Told) -> Self {
         match told.status() {
             Some(status) => Self::status(endpoint, status, told),
@@ -63,37 +63,37 @@ impl Failure {
         }
     }
 
-    /// Its answer broke off.
+    /// The response ended prematurely.
     pub(crate) fn broken_off(endpoint: &Endpoint, detail: &str) -> Self {
         let (model, detail) = (endpoint.name(), shown(endpoint, detail));
         Self { error: ModelError::BrokenOff { model, detail }, again: Again::Soon }
     }
 
-    /// Its answer is not what was agreed on.
+    /// The response does not match the wire format.
     pub(crate) fn unreadable(endpoint: &Endpoint, detail: &str) -> Self {
         let (model, detail) = (endpoint.name(), shown(endpoint, detail));
         Self { error: ModelError::Unreadable { model, detail }, again: Again::Never }
     }
 
-    /// It was silent for too long.
+    /// The idle timeout expired.
     pub(crate) fn timed_out(endpoint: &Endpoint, after: Duration) -> Self {
         Self { error: ModelError::TimedOut { model: endpoint.name(), after }, again: Again::Never }
     }
 }
 
-/// What an endpoint says about a failure.
+/// An error reported by an endpoint.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Told {
-    /// In words.
+    /// The message.
     pub(crate) message: String,
-    /// In a word, or a number.
+    /// The error code or type.
     pub(crate) kind: String,
-    /// How long it wants to be left alone.
+    /// The requested delay before a retry.
     pub(crate) retry_after: Option<Duration>,
 }
 
 impl Told {
-    /// Reads the body of a refusal, whatever it is.
+    /// Parses the body of an error response in any format.
     pub(crate) fn read(body: &str) -> Self {
         match serde_json::from_str::<Value>(body) {
             Ok(value) => Self::of(value.get("error").unwrap_or(&value), body),
@@ -101,7 +101,7 @@ impl Told {
         }
     }
 
-    /// Reads `error` of an answer: an object as most write it, or a text.
+    /// Parses the member `error` of a response: an object or a text.
     pub(crate) fn of(error: &Value, whole: &str) -> Self {
         let text = |name: &str| error.get(name).and_then(Value::as_str).filter(|text| !text.is_empty());
         let number = |name: &str| error.get(name).and_then(Value::as_u64).map(|number| number.to_string());
@@ -114,7 +114,7 @@ impl Told {
         Self { message: message.trim().to_owned(), kind, retry_after: None }
     }
 
-    /// The status that an error in the midst of an answer stands for, where that is plain.
+    /// The HTTP status that corresponds to an error within a response, if any.
     fn status(&self) -> Option<StatusCode> {
         let number = self.kind.split(' ').find_map(|word| word.parse::<u16>().ok());
         let known = [
@@ -139,7 +139,7 @@ impl Told {
     }
 }
 
-/// The words as they may be shown: short, on one line, without secrets.
+/// Shortens a message to a single line without secrets.
 fn shown(endpoint: &Endpoint, text: &str) -> String {
     let plain: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
     let plain = endpoint.hide(plain.trim());
@@ -152,7 +152,7 @@ fn shown(endpoint: &Endpoint, text: &str) -> String {
     }
 }
 
-/// The innermost reason: `connection refused` rather than the layers around it, which name the address.
+/// The innermost error: outer errors include the URL.
 pub(crate) fn root_cause(error: &dyn std::error::Error) -> String {
     let mut cause = error;
     while let Some(inner) = cause.source() {

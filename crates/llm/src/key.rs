@@ -1,27 +1,27 @@
-//! A key that goes into a header and nowhere else.
+//! An API key, which is only ever sent in a header.
 
 use reqwest::header::HeaderValue;
 
-/// What a model's owner knows its customer by. Nothing prints it.
+/// An API key. It is never printed.
 #[derive(Clone, PartialEq, Eq)]
 pub struct ApiKey(String);
 
 impl ApiKey {
-    /// Takes a key in; `None` where it is empty or has characters that no header can hold.
+    /// Creates a key; `None` if the text is empty or not a valid header value.
     pub fn new(text: &str) -> Option<Self> {
         let text = text.trim();
         let fits = !text.is_empty() && HeaderValue::from_str(text).is_ok_and(|value| value.to_str().is_ok());
         fits.then(|| Self(text.to_owned()))
     }
 
-    /// As the value of a header, behind these words.
+    /// The header value, with `words` as prefix.
     pub(crate) fn header(&self, words: &str) -> Option<HeaderValue> {
         let mut value = HeaderValue::from_str(&format!("{words}{}", self.0)).ok()?;
         value.set_sensitive(true);
         Some(value)
     }
 
-    /// `text` without the key, should somebody have put it there.
+    /// Replaces the key in `text`.
     pub(crate) fn hide(&self, text: &str) -> String {
         text.replace(&self.0, "…")
     }

@@ -1,4 +1,4 @@
-//! Talks to language models, and reads tool calls out of what they say.
+//! Client for language models, and parser for tool calls in their output.
 
 mod anthropic;
 mod arguments;

@@ -1,4 +1,4 @@
-//! Which models an endpoint has: asked without a word to any of them, so it costs nothing.
+//! Lists the models of an endpoint, which costs no tokens.
 
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ struct Listed {
 }
 
 impl ModelClient {
-    /// The names of the models at this endpoint, in its order.
+    /// The names of the models of this endpoint, in its order.
     pub async fn models(&self, timeout: Duration) -> Result<Vec<String>, ModelError> {
         let endpoint = self.endpoint();
         let ask = async {

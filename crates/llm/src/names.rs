@@ -1,4 +1,4 @@
-//! Names of tools on the wire: endpoints take 64 letters, digits, `_` and `-`, sources give what they like.
+//! Tool names on the wire: endpoints accept up to 64 letters, digits, `_` and `-`; sources use any name.
 
 use std::collections::HashMap;
 
@@ -6,11 +6,11 @@ use toolhub_core::ToolName;
 use toolhub_core::model::OfferedTool;
 
 const LONGEST: usize = 64;
-/// `_` and eight digits.
+/// Length of `_` and eight hexadecimal digits.
 const TAIL: usize = 9;
 
-/// The name as an endpoint takes it: itself where it fits, else what is left of it and a hash. The same every time, since
-/// calls of earlier turns, and caches of prompts, go by it.
+/// Converts a name for an endpoint: unchanged if valid, otherwise shortened with a hash. Deterministic, since calls of
+/// earlier turns and prompt caches depend on it.
 pub(crate) fn wire_name(name: &str) -> String {
     let allowed = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
     if !name.is_empty() && name.len() <= LONGEST && name.chars().all(allowed) {
@@ -21,27 +21,27 @@ pub(crate) fn wire_name(name: &str) -> String {
     format!("{head}_{:08x}", hash(name))
 }
 
-/// The id of a call as an endpoint takes it: what another endpoint gave may have signs that this one refuses.
+/// Converts a call id: an id from another endpoint may contain characters that this one rejects.
 pub(crate) fn wire_id(id: &str) -> String {
     wire_name(id)
 }
 
-/// FNV-1a, 32 bits: it need only tell the tools of one prompt apart, and be the same in every version of this program.
+/// FNV-1a, 32 bits: only has to distinguish the tools of one prompt, and must be stable across versions.
 fn hash(text: &str) -> u32 {
     text.bytes().fold(0x811c_9dc5, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193))
 }
 
-/// Leads back from the names on the wire.
+/// Maps wire names back to tools.
 #[derive(Debug, Default)]
 pub(crate) struct Names(HashMap<String, ToolName>);
 
 impl Names {
-    /// Of these tools.
+    /// Creates the map for these tools.
     pub(crate) fn of(tools: &[OfferedTool]) -> Self {
         Self(tools.iter().map(|tool| (wire_name(tool.name.as_str()), tool.name.clone())).collect())
     }
 
-    /// The tool that is meant; the name itself where it was not offered.
+    /// The tool of a wire name; the name itself if it was not offered.
     pub(crate) fn meant(&self, wire: &str) -> ToolName {
         self.0.get(wire).cloned().unwrap_or_else(|| ToolName::new(wire))
     }

@@ -1,45 +1,45 @@
-//! Whether a request is made again, and when. Pure, but for the jitter.
+//! Decides whether and when a request is retried. Deterministic except for the jitter.
 
 use std::time::Duration;
 
 use reqwest::header::{HeaderMap, RETRY_AFTER};
 
-/// At most this many tries.
+/// Maximum number of attempts.
 pub(crate) const TRIES: u32 = 3;
-/// Before the second try; the next waits twice as long.
+/// Delay before the second attempt; it doubles each time.
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
-/// More than this is not waited for, whoever asks.
+/// Maximum delay, even if the endpoint requests a longer one.
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 
-/// Whether a failure may be gone at the next try.
+/// Whether a retry may succeed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Again {
     /// No.
     Never,
-    /// Perhaps.
+    /// Yes.
     Soon,
-    /// After this time, as the endpoint says.
+    /// After the delay requested by the endpoint.
     After(Duration),
 }
 
-/// How long to wait before the next try, where there is to be one: `tries` were made, `left` is the time there is.
+/// The delay before the next attempt, if any, after `tries` attempts with `left` time remaining.
 pub(crate) fn pause(again: Again, tries: u32, left: Duration) -> Option<Duration> {
     if tries >= TRIES {
         return None;
     }
     let wait = match again {
         Again::Never => return None,
-        // Many hubs must not knock at the same moment: up to half as long again.
+        // Jitter of up to 50 % prevents simultaneous retries of many clients.
         Again::Soon => {
             FIRST_PAUSE.mul_f64(2_f64.powi(tries.cast_signed() - 1) * (1.0 + fastrand::f64() / 2.0))
         }
         Again::After(wait) => wait + FIRST_PAUSE.mul_f64(fastrand::f64() / 2.0),
     };
-    // To wait in vain helps nobody.
+    // No retry if the delay would exceed the remaining time.
     (wait <= LONGEST_PAUSE && wait < left).then_some(wait)
 }
 
-/// How long the endpoint wants to be left alone, where it says so.
+/// The delay requested by the response headers.
 pub(crate) fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).map(str::trim);
     let span = |text: &str, unit: f64| {
@@ -53,7 +53,7 @@ pub(crate) fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     span(text, 1.0).or_else(|| until(text))
 }
 
-/// The time until a date, none for one that is over.
+/// The time until a date; zero if it is in the past.
 fn until(date: &str) -> Option<Duration> {
     let date = jiff::fmt::rfc2822::parse(date).ok()?;
     let left = date.timestamp().duration_since(jiff::Timestamp::now());

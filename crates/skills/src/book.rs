@@ -34,7 +34,7 @@ pub struct SkillOptions {
     /// The Python interpreter of Python skills: a command or an absolute path. See
     /// [`SkillRegistry::with_python_consent`].
     pub python: Option<String>,
-    /// The data folder: caches information about files. Scripts cannot access it.
+    /// The data folder, which holds the cache of inspected files.
     pub data: Option<PathBuf>,
     /// Names of built-in tools. A tool of a project skill never takes such a name, approved or not, so that the name
     /// means the same tool in every project.

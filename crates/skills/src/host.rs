@@ -1,5 +1,5 @@
-//! The tool host of skills: activates them and runs their scripts. Scripts run from verified copies, so that files
-//! changed after the approval check are never run.
+//! The tool host of skills: activates them and runs their scripts. Scripts of approved skills run from verified copies,
+//! so that files changed after the approval check are never run.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! The format of `POST /v1/messages`, as Anthropic made it.
+//! The Anthropic wire format: `POST /v1/messages`.
 
 mod reader;
 mod request;

@@ -1,4 +1,4 @@
-//! Reads what a `messages` endpoint says, in pieces or whole.
+//! Parses responses of a `messages` endpoint, streamed or not.
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -9,7 +9,7 @@ use crate::assembly::{Assembly, CallPiece};
 use crate::exchange::{Misread, Step};
 use crate::failure::Told;
 
-/// Reads one answer.
+/// Parses one response.
 #[derive(Debug, Default)]
 pub(crate) struct Reader;
 
@@ -61,7 +61,7 @@ struct Counts {
 }
 
 impl Reader {
-    /// Takes the data of one event in.
+    /// Parses the data of one SSE event.
     pub(crate) fn event(&mut self, data: &str, assembly: &mut Assembly<'_>) -> Result<Step, Misread> {
         let event: Event = parse(data)?;
         match event.kind.as_str() {
@@ -93,13 +93,13 @@ impl Reader {
             "error" => {
                 return Err(Misread::Told(Told::of(&event.error.unwrap_or_default(), data)));
             }
-            // Pings, and what is not known yet.
+            // Pings and unknown events.
             _ => {}
         }
         Ok(Step::More)
     }
 
-    /// Takes an answer in that came in one piece.
+    /// Parses a response that is not streamed.
     pub(crate) fn whole(&mut self, body: &str, assembly: &mut Assembly<'_>) -> Result<Step, Misread> {
         let whole: Whole = parse(body)?;
         if let Some(error) = whole.error.filter(|error| !error.is_null()) {
@@ -126,7 +126,7 @@ fn take(block: Block, index: Option<u64>, assembly: &mut Assembly<'_>) {
         "text" => assembly.text(&block.text.unwrap_or_default()),
         "thinking" => assembly.thought(&block.thinking.unwrap_or_default()),
         "tool_use" => {
-            // In a stream it begins empty, and what follows is the whole of it.
+            // In a stream the input starts as an empty object, followed by the complete input in deltas.
             let input = block.input.filter(|input| input.object().is_none_or(|object| !object.is_empty()));
             let arguments = input.map(|input| input.get().to_owned()).unwrap_or_default();
             assembly.call(CallPiece { index, id: block.id, name: block.name, arguments });
@@ -146,7 +146,7 @@ fn stop(reason: Option<&str>, assembly: &mut Assembly<'_>) {
     assembly.stop(stop);
 }
 
-/// What was read from a cache, or written to one, is not part of `input_tokens`.
+/// `input_tokens` excludes tokens read from or written to a cache.
 fn count(counts: &Counts, assembly: &mut Assembly<'_>) {
     let usage = assembly.usage();
     if let Some(fresh) = counts.input_tokens.filter(|fresh| *fresh > 0 || usage.input == 0) {

@@ -1,4 +1,4 @@
-//! What is said to a `messages` endpoint.
+//! Builds requests to a `messages` endpoint.
 
 use toolhub_core::model::{ChatRequest, Message, OfferedTool, ToolChoice};
 use toolhub_core::{RawJson, RawObject};
@@ -7,15 +7,15 @@ use crate::endpoint::Endpoint;
 use crate::names::{wire_id, wire_name};
 use crate::openai::object_schema;
 
-/// The format wants a limit; this is one that every current model takes.
+/// The default of the required `max_tokens`; every current model accepts it.
 const USUAL_MAX_TOKENS: u32 = 8_192;
 
-/// The name of the tool whose arguments are the answer: the format's way to ask for one that fits a schema.
+/// The name of the tool whose arguments are the answer: the way to get structured output in this format.
 pub(crate) fn answer_tool(request: &ChatRequest) -> Option<String> {
     request.answer_schema.as_ref().map(|(name, _)| wire_name(name))
 }
 
-/// The body of the request.
+/// Builds the request body.
 pub(crate) fn body(request: &ChatRequest, endpoint: &Endpoint) -> RawObject {
     let limit = request.max_tokens.or(endpoint.max_tokens).unwrap_or(USUAL_MAX_TOKENS);
     let mut body =
@@ -42,7 +42,7 @@ fn block(kind: &str) -> RawObject {
     RawObject::default().with("type", kind)
 }
 
-/// The same with the mark that everything up to here is worth keeping for the next request.
+/// Adds a cache breakpoint (`cache_control`) to a block.
 fn kept(block: RawObject) -> RawObject {
     block.with("cache_control", RawObject::default().with("type", "ephemeral"))
 }
@@ -56,7 +56,7 @@ fn tools(request: &ChatRequest) -> Vec<RawObject> {
     };
     let offered = |tool: &OfferedTool| named(tool.name.as_str(), &tool.description, &tool.schema);
     let mut tools: Vec<RawObject> = request.tools.iter().map(offered).collect();
-    // Before the answer's tool, which changes from request to request.
+    // The breakpoint precedes the answer tool, which differs between requests.
     if let Some(last) = tools.pop() {
         tools.push(kept(last));
     }
@@ -69,7 +69,7 @@ fn tools(request: &ChatRequest) -> Vec<RawObject> {
 fn choice(request: &ChatRequest) -> Option<RawObject> {
     let free_to_call = !request.tools.is_empty() && request.choice != ToolChoice::Forbidden;
     match (&request.answer_schema, request.choice) {
-        // Either one of the tools, or the answer.
+        // Either a tool call or the answer.
         (Some(_), _) if free_to_call => Some(block("any")),
         (Some((name, _)), _) => Some(block("tool").with("name", wire_name(name))),
         (None, ToolChoice::Free) => None,
@@ -78,7 +78,7 @@ fn choice(request: &ChatRequest) -> Option<RawObject> {
     }
 }
 
-/// Messages take turns, and the answers to all calls of one turn stand in one message, before anything else.
+/// Roles alternate, and the results of all calls of a turn come first in a single message.
 fn messages(request: &ChatRequest) -> Vec<RawObject> {
     let mut turns: Vec<(&str, Vec<RawObject>)> = Vec::new();
     for message in &request.messages {
@@ -110,7 +110,7 @@ fn messages(request: &ChatRequest) -> Vec<RawObject> {
             _ => turns.push((role, blocks)),
         }
     }
-    // In a loop of calls the next request begins with all of this one.
+    // In a loop of tool calls the next request starts with all messages of this one, so they are cached.
     if let (Some((_, blocks)), Some(Message::Tool { .. })) = (turns.last_mut(), request.messages.last())
         && let Some(last) = blocks.pop()
     {
@@ -122,7 +122,7 @@ fn messages(request: &ChatRequest) -> Vec<RawObject> {
     turns.into_iter().map(shown).collect()
 }
 
-/// A block with the words; none for none, which the format refuses.
+/// A text block; nothing for a blank text, which the API rejects.
 fn words(text: &str) -> Vec<RawObject> {
     if text.trim().is_empty() { Vec::new() } else { vec![block("text").with("text", text)] }
 }

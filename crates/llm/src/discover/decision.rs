@@ -1,4 +1,4 @@
-//! Which model is used, decided from the config and the environment alone: pure, nobody is asked.
+//! Selects the model from the config and the environment only: a pure function without network access.
 
 use toolhub_core::lang::Text;
 
@@ -6,29 +6,29 @@ use super::{Found, ModelChoice};
 use crate::endpoint::{Api, Endpoint};
 use crate::key::ApiKey;
 
-/// Where the two companies serve their own models, and which one is meant where nobody names one.
+/// Base URLs and default models of OpenAI and Anthropic.
 const OPENAI: (&str, &str) = ("https://api.openai.com/v1", "gpt-5-mini");
 const ANTHROPIC: (&str, &str) = ("https://api.anthropic.com", "claude-sonnet-4-5");
 
-/// What was decided.
+/// The result of the selection.
 #[derive(Debug, Clone)]
 pub enum Decision {
-    /// This one.
+    /// Use this model.
     Use(Found),
-    /// One of those that are there: its name must be asked for.
+    /// The endpoint is known, but its model must be chosen from its list.
     AskForName(Found),
-    /// Nothing is set up: one on this machine will do, if there is one.
+    /// Nothing is configured: search for a local model server.
     LookHere {
-        /// Where Ollama is said to be, if not in its usual place.
+        /// The value of `OLLAMA_HOST`, if set.
         ollama: Option<String>,
-        /// The one that is wanted, where one was named.
+        /// The configured model, if any.
         model: Option<String>,
     },
-    /// What is set up cannot be used.
+    /// The configuration is invalid.
     Wrong(Text),
 }
 
-/// The variables of one wire format.
+/// The environment variables of a wire format.
 struct Variables {
     api: Api,
     key: &'static str,
@@ -61,7 +61,7 @@ fn variables_of(api: Api) -> &'static Variables {
     }
 }
 
-/// Decides. `lookup` gives the value of a variable of the environment.
+/// Selects the model. `lookup` returns the value of an environment variable.
 pub fn decide(choice: &ModelChoice, lookup: &(dyn Fn(&str) -> Option<String> + Sync)) -> Decision {
     let set = |name: &str| lookup(name).filter(|text| !text.trim().is_empty());
     if let Some(url) = &choice.url {
@@ -79,7 +79,7 @@ pub fn decide(choice: &ModelChoice, lookup: &(dyn Fn(&str) -> Option<String> + S
     for variables in &VARIABLES {
         let name = match (set(variables.key), set(variables.url), variables.api) {
             (Some(_), _, _) => variables.key,
-            // A server of one's own often wants no key.
+            // Local servers often need no key.
             (None, Some(_), Api::OpenAi) => variables.url,
             _ => continue,
         };
@@ -90,13 +90,13 @@ pub fn decide(choice: &ModelChoice, lookup: &(dyn Fn(&str) -> Option<String> + S
     Decision::LookHere { ollama: set("OLLAMA_HOST"), model: choice.model.clone() }
 }
 
-/// The wire format that is spoken at an address, where nobody says.
+/// The default wire format of a URL.
 fn api_of(url: &str) -> Api {
     let is_anthropic = url.contains("anthropic") || url.trim_end_matches('/').ends_with("/messages");
     if is_anthropic { Api::Anthropic } else { Api::OpenAi }
 }
 
-/// A place that was chosen.
+/// A selected endpoint.
 struct Place {
     api: Api,
     url: String,
@@ -112,7 +112,7 @@ impl Place {
             Err(wrong) => return Decision::Wrong(wrong),
         };
         let at_home = is_at(&endpoint, api, variables.home.0);
-        // A key goes to whom it was given by, and to nobody else who happens to be configured.
+        // A key from the environment is only sent to the endpoint it belongs to.
         let of_environment = at_home || set(variables.url).is_some_and(|url| is_at(&endpoint, api, &url));
         endpoint.key = match (&choice.key, set(variables.key).filter(|_| of_environment)) {
             (Some(key), _) => Some(key.clone()),

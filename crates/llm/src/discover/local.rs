@@ -1,4 +1,4 @@
-//! Models on this machine: who is asked, how briefly, and which of their models is taken.
+//! Finds model servers on this machine, and selects one of their models.
 
 use std::time::Duration;
 
@@ -9,9 +9,9 @@ use super::{Found, NoModel};
 use crate::client::ModelClient;
 use crate::endpoint::{Api, Endpoint};
 
-/// Who is there answers at once; who is not must not be waited for.
+/// Timeout of a probe; a running local server responds well within it.
 const PROBE: Duration = Duration::from_millis(300);
-/// Models that do not talk have these in their names.
+/// Name parts of models without chat.
 const SILENT: [&str; 12] = [
     "embed",
     "bge-",
@@ -27,7 +27,7 @@ const SILENT: [&str; 12] = [
     "clip",
 ];
 
-/// A program that may serve models on this machine.
+/// A possible model server on this machine.
 #[derive(Debug, Clone)]
 pub(super) struct Local {
     program: &'static str,
@@ -35,7 +35,7 @@ pub(super) struct Local {
 }
 
 impl Local {
-    /// Those that are known; `ollama` is where that one is said to be.
+    /// The known servers; `ollama` is the value of `OLLAMA_HOST`.
     pub(super) fn all(ollama: Option<String>) -> Vec<Self> {
         let ollama = ollama.map_or_else(|| "http://127.0.0.1:11434".to_owned(), |host| address_of(&host));
         vec![
@@ -45,7 +45,7 @@ impl Local {
     }
 }
 
-/// `OLLAMA_HOST` as people write it: a host, a port, both, or a whole address; the one to listen at is everywhere.
+/// Normalizes `OLLAMA_HOST`: a host, a port, both, or a URL. The wildcard address becomes the loopback address.
 fn address_of(host: &str) -> String {
     let host = host.trim().trim_end_matches('/');
     let (scheme, rest) = host.split_once("://").unwrap_or(("http", host));
@@ -57,7 +57,7 @@ fn address_of(host: &str) -> String {
     format!("{scheme}://{name}:{port}")
 }
 
-/// Asks them all at once; the first of them that has a model counts.
+/// Probes all servers concurrently; the first in order with a model is used.
 pub(super) async fn look(locals: &[Local], wanted: Option<&str>) -> Result<Found, NoModel> {
     let ask = |local: &Local| {
         let endpoint = Endpoint::new(Api::OpenAi, &local.url, String::new());
@@ -86,7 +86,7 @@ pub(super) async fn look(locals: &[Local], wanted: Option<&str>) -> Result<Found
     })
 }
 
-/// The model that is wanted, with or without its tag; else the first that talks.
+/// Returns the wanted model, with or without its tag; otherwise the first chat model.
 pub(super) fn pick<'a>(listed: &'a [String], wanted: Option<&str>) -> Option<&'a str> {
     let same = |name: &&String, wanted: &str| {
         *name == wanted || name.strip_prefix(wanted).is_some_and(|tag| tag.starts_with(':'))

@@ -1,5 +1,5 @@
-//! Finding a model: what the owner chose, else what the environment offers, else one on this machine. What is decided
-//! here is said with its reasons; nobody is asked anything but which models it has.
+//! Finds a model: the configured one, otherwise one from the environment, otherwise one on this machine. The result
+//! includes the reason. The only requests made are those that list models.
 
 mod decision;
 mod local;
@@ -18,31 +18,31 @@ mod tests;
 pub use self::decision::{Decision, decide};
 use self::local::Local;
 
-/// How long an endpoint that somebody named may take to list its models.
+/// Timeout for listing the models of a configured endpoint.
 const LISTING: Duration = Duration::from_secs(10);
 
-/// What the owner chose, variables filled in. Everything may be left out.
+/// The user's configuration, with variables expanded. All fields are optional.
 #[derive(Debug, Clone, Default)]
 pub struct ModelChoice {
-    /// Where it is.
+    /// The URL of the endpoint.
     pub url: Option<Address>,
-    /// What it is called there.
+    /// The name of the model.
     pub model: Option<String>,
     /// The wire format.
     pub api: Option<Api>,
-    /// The key for it.
+    /// The API key.
     pub key: Option<ApiKey>,
-    /// How it calls tools.
+    /// How the model calls tools.
     pub tool_calls: Option<ToolCalls>,
-    /// How long an answer may take.
+    /// Timeout of a response.
     pub timeout: Option<Duration>,
-    /// The most tokens of an answer.
+    /// Maximum number of tokens of a response.
     pub max_tokens: Option<u32>,
-    /// How freely it speaks.
+    /// The sampling temperature.
     pub temperature: Option<f32>,
 }
 
-/// An address that may hold a password, and so is not printed.
+/// A URL that may contain a password, and is therefore not printed by `Debug`.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Address(pub String);
 
@@ -53,7 +53,7 @@ impl std::fmt::Debug for Address {
 }
 
 impl ModelChoice {
-    /// The endpoint with what else was chosen.
+    /// Applies the other options to an endpoint.
     pub(crate) fn applied_to(&self, mut endpoint: Endpoint) -> Endpoint {
         endpoint.tool_calls = self.tool_calls.unwrap_or(endpoint.tool_calls);
         endpoint.timeout = self.timeout.unwrap_or(endpoint.timeout);
@@ -63,37 +63,37 @@ impl ModelChoice {
     }
 }
 
-/// A model that was found, and why this one.
+/// A selected model and the reason.
 #[derive(Debug, Clone)]
 pub struct Found {
-    /// Where it is and how it is spoken to.
+    /// The endpoint.
     pub endpoint: Endpoint,
-    /// Why this one.
+    /// The reason.
     pub why: Text,
 }
 
 /// Why there is no model.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NoModel {
-    /// Nobody set one up, which is no error: toolhub works without.
+    /// None is configured. This is not an error: toolhub works without a model.
     NotSetUp {
-        /// Where it was looked for, and how to have one.
+        /// Where toolhub searched, and how to configure one.
         why: Text,
     },
-    /// The endpoint that is set up does not answer, and no model is named.
+    /// The configured endpoint does not respond, and no model is named.
     Unreachable {
-        /// Which endpoint, and why not.
+        /// The endpoint and the reason.
         why: Text,
     },
-    /// One is set up and cannot be used.
+    /// The configuration is invalid.
     Wrong {
-        /// What is wrong, and what to do.
+        /// The error and its correction.
         why: Text,
     },
 }
 
 impl NoModel {
-    /// Why there is none.
+    /// The message.
     pub fn why(&self) -> &Text {
         match self {
             Self::NotSetUp { why } | Self::Unreachable { why } | Self::Wrong { why } => why,
@@ -101,7 +101,7 @@ impl NoModel {
     }
 }
 
-/// Finds a model. Models on this machine are asked for where nothing else is set up; that takes 0.3 s at most.
+/// Finds a model. Local servers are probed only if nothing is configured; that takes 0.3 s at most.
 pub async fn discover(
     choice: &ModelChoice,
     lookup: &(dyn Fn(&str) -> Option<String> + Sync),
@@ -117,7 +117,7 @@ pub async fn discover(
     }
 }
 
-/// The same endpoint with the first model that it lists.
+/// Completes an endpoint with the first model that it lists.
 async fn named(found: Found) -> Result<Found, NoModel> {
     let client = ModelClient::new(found.endpoint.clone());
     let place = found.endpoint.place();

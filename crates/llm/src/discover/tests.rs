@@ -1,4 +1,4 @@
-//! Who is chosen, by config and environment; and models on this machine, over real HTTP in `tests/talk`.
+//! The selection by config and environment. Models on this machine are tested over HTTP in `tests/talk`.
 
 use toolhub_core::{Lang, Say as _};
 

@@ -1,5 +1,5 @@
-//! Calls with nothing around them that says so: a line of Python, a name with an object under it, code in a fence. What is
-//! known of the tools tells them from prose; where nothing is known, nothing else may stand in the text.
+//! Calls without surrounding markers: a line of Python, a name above an object, code in a fence. Known tool names
+//! distinguish them from prose; if no tools are known, the text must contain nothing else.
 
 use super::expression::{Context, Reading};
 use super::found::{Found, Group, Name, Setting};
@@ -8,7 +8,7 @@ use super::tag::Tag;
 use crate::repair::{Ending, Repair, Source};
 
 impl<'s, 't> Context<'s, 't> {
-    /// How far a value without marks may be mended: to the next token or tag of a call.
+    /// The limit of repairs for a value without markers: the next special token or call tag.
     pub(super) fn bare_limit(&self, at: usize) -> usize {
         let stops =
             |tag: &Tag<'t>| tag.special || super::envelope::meaning(tag) != super::envelope::Meaning::Other;
@@ -16,15 +16,15 @@ impl<'s, 't> Context<'s, 't> {
         self.source.remembered(at, find)
     }
 
-    /// Whether calls as Python writes them are meant as such.
+    /// Whether Python-style calls are intended as calls.
     pub(super) fn plausible(&self, group: &Group, begins_line: bool) -> bool {
         let plain = |call: &Found| call.ending == Ending::Whole && !call.repairs.has(Repair::Positional);
         let known = |call: &Found| self.known.named(&call.tool).is_some();
-        // In a line of its own such a list says enough, even where it misspells a name.
+        // A list on a line of its own is sufficient, even with a misspelled name.
         (begins_line && group.calls.iter().all(plain)) || group.calls.iter().all(known)
     }
 
-    /// Calls in a line of their own: `get_time(city="Kyoto")`, or a name with its arguments in the next line.
+    /// Calls on a line of their own: `get_time(city="Kyoto")`, or a name with its arguments on the next line.
     pub(super) fn bare_python(&self, at: usize) -> Option<Group> {
         let (given, end) = pythonic::name_at(self.source, at)?;
         let name = Name::read(given, self.known)?;
@@ -41,7 +41,7 @@ impl<'s, 't> Context<'s, 't> {
             || self.source.slice(group.end, next).contains('\n')
             || self.source.char_at(next) == Some('`');
         let meant = |call: &Found| {
-            // `get_time(city)` in a sentence names a parameter and gives no value.
+            // `get_time(city)` in a sentence refers to a parameter and has no value.
             let guessed = call.repairs.has(Repair::Positional) && call.repairs.has(Repair::Literal);
             self.known.named(&call.tool).is_some() && !guessed
         };
@@ -56,7 +56,7 @@ impl<'s, 't> Context<'s, 't> {
         sound.then_some(group)
     }
 
-    /// A tool's name in one line and an object in the next, as GLM 4 writes calls.
+    /// A tool name on one line and an object on the next, as in GLM 4.
     fn name_over_object(&self, name: Name<'_>, end: usize) -> Option<Group> {
         let brace = self.source.skip_space(end);
         if self.source.char_at(brace) != Some('{') || !self.source.slice(end, brace).contains('\n') {
@@ -73,7 +73,7 @@ impl<'s, 't> Context<'s, 't> {
         Some(Group { calls: vec![call], end: mended.end })
     }
 
-    /// The calls in a fence whose first line ends at `line`, where nothing else stands in it.
+    /// The calls in a fence whose first line ends at `line`, if the fence contains nothing else.
     pub(super) fn fenced_calls(&self, line: usize, language: &str) -> Option<Group> {
         let language = language.trim().to_lowercase();
         let marked =
@@ -91,7 +91,7 @@ impl<'s, 't> Context<'s, 't> {
         Some(Group { calls, end: close.map_or(stop, |close| close + 3) })
     }
 
-    /// Calls one after another and nothing else up to the end.
+    /// Parses consecutive calls up to the end; `None` if there is anything else.
     fn statements(&self, from: usize, setting: Setting) -> Option<Vec<Found>> {
         let mut calls = Vec::new();
         let mut at = self.next_statement(from);
@@ -130,7 +130,7 @@ impl<'s, 't> Context<'s, 't> {
         at
     }
 
-    /// Past `print(` and `result =` before a call, and whether a bracket is still to be closed.
+    /// Skips `print(` and `result =` before a call. Returns whether a parenthesis is to be closed.
     fn inside_statement(&self, at: usize) -> (usize, bool) {
         if self.source.starts_with(at, "print(") {
             return (at + "print(".len(), true);
@@ -144,7 +144,7 @@ impl<'s, 't> Context<'s, 't> {
         (assigned.unwrap_or(at), false)
     }
 
-    /// A call whose tag is the tool's own name, with a tag per argument.
+    /// A call whose tag is the name of the tool, with a tag per argument.
     pub(super) fn tool_tag(&self, tag: &Tag<'t>, name: &str) -> Option<Group> {
         let close = format!("</{name}>");
         let end = self.source.find(tag.end, &close)?;

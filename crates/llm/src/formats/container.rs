@@ -1,4 +1,4 @@
-//! What stands between the marks that begin and end calls: noise, then calls, then noise.
+//! The content between the markers of calls: optional noise, calls, optional noise.
 
 use super::envelope::{Meaning, ends_calls, meaning};
 use super::expression::{Context, Reading};
@@ -6,7 +6,7 @@ use super::found::{Found, Setting};
 use super::tag::{Tag, find_tag};
 use crate::repair::Repair;
 
-/// What a container held.
+/// The content of a container.
 #[derive(Debug)]
 pub(super) enum Held {
     Calls {
@@ -14,12 +14,12 @@ pub(super) enum Held {
         broken: Vec<(usize, usize)>,
         end: usize,
     },
-    /// Nothing that was meant as a call.
+    /// No calls.
     Prose,
 }
 
 impl<'s, 't> Context<'s, 't> {
-    /// Reads what follows a mark that begins calls and ends at `from`.
+    /// Parses the text after an opening marker that ends at `from`.
     pub(super) fn container(&self, from: usize) -> Held {
         let (mut calls, mut broken): (Vec<Found>, Vec<(usize, usize)>) = (Vec::new(), Vec::new());
         let (start, fenced) = self.opening(from);
@@ -55,7 +55,7 @@ impl<'s, 't> Context<'s, 't> {
         Held::Calls { calls, broken, end }
     }
 
-    /// Where marks end what may be mended: the next mark that begins or ends calls, or a quoted answer.
+    /// The limit of repairs: the next marker of calls, or of a quoted result.
     fn limit(&self, at: usize) -> usize {
         let stops = |tag: &Tag<'t>| {
             ends_calls(tag)
@@ -70,7 +70,7 @@ impl<'s, 't> Context<'s, 't> {
         limit
     }
 
-    /// Past what may stand before a call: spaces, further marks, tokens, declarations, a fence.
+    /// Skips what may precede a call: spaces, further markers, tokens, declarations, a fence.
     fn opening(&self, mut at: usize) -> (usize, bool) {
         let mut fenced = false;
         loop {
@@ -98,27 +98,27 @@ impl<'s, 't> Context<'s, 't> {
         }
     }
 
-    /// The end of a fence's first line; the call itself may stand in that line.
+    /// The end of the first line of a fence; the call itself may be on that line.
     pub(super) fn fence_line(&self, at: usize) -> usize {
         let end = self.source.line_end(at);
         let line = self.source.slice(at, end);
         line.find(['{', '[', '<']).map_or(end, |brace| at + brace)
     }
 
-    /// Past what may stand between two calls of one container.
+    /// Skips what may separate two calls of a container.
     fn between(&self, at: usize) -> usize {
         let mut at = self.source.skip_space(at);
         while matches!(self.source.char_at(at), Some(',' | ';' | '，' | '；')) {
             at = self.source.skip_space(at + self.source.char_at(at).map_or(1, char::len_utf8));
         }
-        // Kimi, DeepSeek and Step close and open each call inside one section.
+        // Kimi, DeepSeek and Step use markers around each call within a section.
         while let Some(tag) = Tag::at(self.source, at).filter(|tag| tag.special && is_inner(tag)) {
             at = self.source.skip_space(tag.end);
         }
         at
     }
 
-    /// Past what closes the container, and whether something did.
+    /// Skips what closes the container. Returns whether it was closed.
     fn closing(&self, end: usize, fenced: bool) -> (usize, bool) {
         let (mut at, mut closed, mut fenced) = (end, fenced, fenced);
         loop {
@@ -142,7 +142,7 @@ impl<'s, 't> Context<'s, 't> {
         }
     }
 
-    /// Whether what cannot be read only shows how a call is written.
+    /// Whether unreadable content only illustrates the syntax of a call.
     fn is_shown(&self, start: usize, limit: usize) -> bool {
         let inside = self.source.slice(start, limit);
         inside.contains("...")
@@ -152,7 +152,7 @@ impl<'s, 't> Context<'s, 't> {
 }
 
 fn is_opening(tag: &Tag<'_>) -> bool {
-    // `<tool_call name="x">` would lose its name here; it is read by whoever sees the tag first.
+    // `<tool_call name="x">` is not skipped, since its name would be lost; it is parsed as a named tag.
     match meaning(tag) {
         Meaning::Call => tag.value.is_none(),
         Meaning::Token => {

@@ -1,21 +1,21 @@
-//! What tags and marks mean: which begin a call, which a thought, which the quoted answer of a tool.
+//! The meaning of tags: which enclose calls, which thoughts, which quoted tool results.
 
 use super::tag::Tag;
 
-/// What a tag begins or ends.
+/// The content that a tag opens or closes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Meaning {
-    /// Calls stand inside.
+    /// Calls.
     Call,
-    /// A call whose name stands in the tag itself.
+    /// A call whose name is in the tag.
     NamedCall,
-    /// Thoughts: nothing inside is meant to be done.
+    /// Thoughts: calls inside are ignored.
     Thought,
-    /// What a tool answered, or what the model pretends it answered.
+    /// A tool result, real or invented by the model.
     Result,
-    /// A token between parts: of no meaning of its own.
+    /// A special token without meaning of its own.
     Token,
-    /// Nothing that is known.
+    /// Unknown.
     Other,
 }
 
@@ -104,7 +104,7 @@ const RESULTS: &[&str] = &[
     "start_function_response",
 ];
 
-/// What a tag means, whether it opens or closes that.
+/// The meaning of an opening or closing tag.
 pub(super) fn meaning(tag: &Tag<'_>) -> Meaning {
     let name = tag.name.as_str();
     if matches!(name, "function" | "invoke" | "tool" | "call" | "action") && named(tag) {
@@ -122,12 +122,12 @@ pub(super) fn meaning(tag: &Tag<'_>) -> Meaning {
     }
 }
 
-/// Whether a tag says which tool is called.
+/// Whether a tag contains the name of a tool.
 fn named(tag: &Tag<'_>) -> bool {
     tag.closing || tag.value.is_some() || tag.attribute("name").is_some()
 }
 
-/// Whether `tag` ends what `open` began.
+/// Whether `tag` closes `open`.
 pub(super) fn ends(tag: &Tag<'_>, open: &Tag<'_>) -> bool {
     if tag.closing {
         return tag.name == open.name;
@@ -145,9 +145,9 @@ pub(super) fn ends(tag: &Tag<'_>, open: &Tag<'_>) -> bool {
     }
 }
 
-/// Whether a tag ends calls, whichever tag began them.
+/// Whether a tag ends calls, whichever tag opened them.
 pub(super) fn ends_calls(tag: &Tag<'_>) -> bool {
     let call = matches!(meaning(tag), Meaning::Call | Meaning::NamedCall);
-    // `<tool_call|>` is how Gemma 4 closes `<|tool_call>`; it reads as a special token of the same name.
+    // Gemma 4 closes `<|tool_call>` with `<tool_call|>`, which parses as a special token of the same name.
     (tag.closing && call) || ENDS.contains(&tag.name.as_str())
 }

@@ -1,4 +1,4 @@
-//! One call, or several that stand together, whatever they are written in: what stands at a place decides who reads it.
+//! One or several adjacent calls in any syntax; the text at a position selects the parser.
 
 use super::envelope::{Meaning, meaning};
 use super::found::{Found, Group, Name, Setting};
@@ -8,25 +8,25 @@ use super::pythonic;
 use super::tag::Tag;
 use crate::repair::{Ending, Mended, Repair, Source, strict_at, value_at};
 
-/// A text, and what is known of the tools its writer was told of.
+/// A text and the known tools.
 #[derive(Clone, Copy)]
 pub(super) struct Context<'s, 't> {
     pub(super) source: &'s Source<'t>,
     pub(super) known: &'s KnownTools,
 }
 
-/// What was found at a place.
+/// The result of parsing at a position.
 #[derive(Debug)]
 pub(super) enum Reading {
     Calls(Group),
-    /// A call that cannot be understood, up to that byte.
+    /// A call that cannot be parsed, up to that byte.
     Broken(usize),
     Nothing,
 }
 
 impl<'s, 't> Context<'s, 't> {
-    /// The calls that begin at `at`. Mended is nothing past `limit`, where the marks around the calls end; without marks,
-    /// nothing past the next one.
+    /// Parses the calls at `at`. Repairs stop at `limit`, the end of the surrounding markers; without markers, at the
+    /// next one.
     pub(super) fn expression(&self, at: usize, limit: Option<usize>, setting: Setting) -> Reading {
         let first = self.source.char_at(at);
         let brace = matches!(first, Some('{' | '[' | '｛' | '［'));
@@ -45,7 +45,7 @@ impl<'s, 't> Context<'s, 't> {
         found.map_or(Reading::Nothing, Reading::Calls)
     }
 
-    /// The value at `at`: as it is where it is JSON, else mended within `limit`.
+    /// Parses the JSON value at `at`; if it is invalid, repairs it within `limit`.
     pub(super) fn json_at(&self, at: usize, limit: usize) -> Option<Mended> {
         if let Some(mended) = strict_at(self.source, at) {
             return Some(mended);
@@ -59,7 +59,7 @@ impl<'s, 't> Context<'s, 't> {
         mended
     }
 
-    /// Whether nothing needs mending at `at`, so that no limit is needed.
+    /// Whether the value at `at` is valid JSON, so that no limit is needed.
     fn is_strict(&self, at: usize) -> bool {
         strict_at(self.source, at).is_some()
     }
@@ -74,7 +74,7 @@ impl<'s, 't> Context<'s, 't> {
         }
         let read = self.json_at(at, limit);
         let shape = read.as_ref().map_or(Shape::Else, |mended| calls_of(mended, setting, self.known));
-        // `['f(x='a')]`: quotes that belong to nothing.
+        // `['f(x='a')]`: unmatched quotes.
         if matches!(shape, Shape::Else)
             && self.source.char_at(at) == Some('[')
             && matches!(self.source.char_at(self.source.skip_space(at + 1)), Some('\'' | '"' | '{'))
@@ -93,7 +93,7 @@ impl<'s, 't> Context<'s, 't> {
         }
     }
 
-    /// Past closing braces that nothing opened.
+    /// Skips unmatched closing brackets.
     fn stray_closers(&self, end: usize) -> usize {
         let mut at = end;
         while matches!(self.source.char_at(at), Some('}' | ']')) {
@@ -102,7 +102,7 @@ impl<'s, 't> Context<'s, 't> {
         at
     }
 
-    /// A call inside quotes, as some write a list without its brackets.
+    /// A call inside quotes, from a list without brackets.
     fn quoted(&self, at: usize, limit: usize, setting: Setting) -> Reading {
         let Some(quote) = self.source.char_at(at) else { return Reading::Nothing };
         let inner = at + 1;
@@ -128,11 +128,12 @@ impl<'s, 't> Context<'s, 't> {
         if meaning(&tag) == Meaning::NamedCall {
             return self.named_tag(&tag);
         }
-        // `<get_time><city>Kyoto</city></get_time>`: the tag is the tool's own name.
+        // `<get_time><city>Kyoto</city></get_time>`: the tag is the name of the tool.
         self.fields(at, limit)
     }
 
-    /// A name first: `f(…)`, `f {…}`, `f[ARGS]{…}`, `call:f{…}`, `functions.f:0<|…|>{…}`, `f<arg_key>…`.
+    /// A call that starts with a name: `f(…)`, `f {…}`, `f[ARGS]{…}`, `call:f{…}`, `functions.f:0<|…|>{…}`,
+    /// `f<arg_key>…`.
     fn by_name(&self, at: usize, limit: usize, setting: Setting) -> Option<Group> {
         let (word, mut end) = pythonic::name_at(self.source, at)?;
         let word = word.strip_prefix("call:").unwrap_or(word);
@@ -141,7 +142,7 @@ impl<'s, 't> Context<'s, 't> {
         }
         let mut given = word;
         if matches!(word, "function" | "tool" | "json") {
-            // DeepSeek names the kind of call first, and Step gives the call in tags behind it.
+            // DeepSeek writes the kind of call first; Step then uses tags for the call.
             let next = self.separators(end);
             if next > end && self.source.char_at(next) == Some('<') {
                 return self.tagged(next, limit);
@@ -173,7 +174,7 @@ impl<'s, 't> Context<'s, 't> {
         }
     }
 
-    /// Past what may stand between a name and its arguments: spaces, colons, tokens, `[ARGS]`, a fence.
+    /// Skips what may separate a name from its arguments: spaces, colons, tokens, `[ARGS]`, a fence.
     fn separators(&self, mut at: usize) -> usize {
         loop {
             at = self.source.skip_space(at);
@@ -195,7 +196,7 @@ impl<'s, 't> Context<'s, 't> {
     }
 }
 
-/// Whether a tag stands between a name and its arguments.
+/// Whether a tag separates a name from its arguments.
 fn separates(tag: &Tag<'_>) -> bool {
     let token = tag.special && meaning(tag) == Meaning::Token && !super::envelope::ends_calls(tag);
     token || matches!(tag.name.as_str(), "tool_sep" | "tool_call_argument_begin")

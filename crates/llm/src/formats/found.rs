@@ -1,4 +1,4 @@
-//! A call as it was found in a text, before it becomes a [`ModelCall`].
+//! A call found in a text, before its conversion to a [`ModelCall`].
 
 use toolhub_core::model::ModelCall;
 use toolhub_core::{CallId, RawJson, ToolName};
@@ -6,12 +6,12 @@ use toolhub_core::{CallId, RawJson, ToolName};
 use super::known::{KnownTool, KnownTools};
 use crate::repair::{Ending, Repair, Repairs};
 
-/// How plainly a text says that something is a call.
+/// What identifies a call as such.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Setting {
-    /// Tags or marks around it say so.
+    /// Surrounding tags or markers.
     Marked,
-    /// Nothing but its own form says so.
+    /// Only its own syntax.
     Bare,
 }
 
@@ -43,7 +43,7 @@ impl Found {
     }
 }
 
-/// The same JSON without line breaks, which stand between its tokens alone: whoever prints a call prints one line.
+/// Replaces line breaks, which are only between JSON tokens, so that a printed call is a single line.
 fn on_one_line(json: RawJson) -> RawJson {
     if !json.get().contains(['\n', '\r']) {
         return json;
@@ -51,14 +51,14 @@ fn on_one_line(json: RawJson) -> RawJson {
     RawJson::parse(json.get().replace(['\n', '\r'], " ")).unwrap_or(json)
 }
 
-/// Calls that stand together, and the byte behind them.
+/// Adjacent calls, and the byte offset after them.
 #[derive(Debug)]
 pub(super) struct Group {
     pub(super) calls: Vec<Found>,
     pub(super) end: usize,
 }
 
-/// A tool's name as a text gives it, and what is known of the tool.
+/// A tool name as written, and the known tool, if any.
 #[derive(Debug, Clone)]
 pub(super) struct Name<'k> {
     pub(super) text: String,
@@ -66,11 +66,11 @@ pub(super) struct Name<'k> {
     pub(super) repairs: Repairs,
 }
 
-/// A name is hardly ever longer.
+/// Maximum length of a name, in bytes.
 const LONGEST_NAME: usize = 160;
 
 impl<'k> Name<'k> {
-    /// Reads a name; `None` where it cannot be one.
+    /// Parses a name; `None` if it is invalid.
     pub(super) fn read(given: &str, known: &'k KnownTools) -> Option<Self> {
         let given = given.trim().trim_matches(['`', '"', '\'', '*']).trim_end_matches("()");
         let tidy = given.replace('\\', "");
@@ -98,7 +98,7 @@ impl<'k> Name<'k> {
     }
 }
 
-/// Without `functions.` before and `:0` behind, as some models number their calls.
+/// Removes the prefix `functions.` and the suffix `:0`, which some models add.
 fn bare_name(name: &str) -> &str {
     let name = ["functions.", "function.", "default_api.", "tools.", "multi_tool_use."]
         .iter()

@@ -1,24 +1,24 @@
-//! Messages as gpt-oss writes them: a channel, perhaps a recipient, then the message. A recipient is a call; the channel
-//! `analysis` is a thought.
+//! Messages in the Harmony format of gpt-oss: a channel, an optional recipient, then the message. A message with a
+//! recipient is a call; the channel `analysis` contains thoughts.
 
 use super::expression::Context;
 use super::found::{Found, Name};
 use super::tag::{Tag, find_tag};
 
-/// What a message is.
+/// The kind of a message.
 #[derive(Debug)]
 pub(super) enum Message {
     Call(Box<Found>, usize),
     Thought(usize),
-    /// The header of words that are meant for the person.
+    /// The header of a message to the user.
     Header(usize),
 }
 
-/// A header is hardly ever longer.
+/// Maximum length of a header, in bytes.
 const LONGEST_HEADER: usize = 200;
 
 impl<'s, 't> Context<'s, 't> {
-    /// The message whose header begins with `tag`: `<|channel|>` or `<|start|>`.
+    /// Parses the message whose header starts with `tag`: `<|channel|>` or `<|start|>`.
     pub(super) fn message(&self, tag: &Tag<'t>) -> Option<Message> {
         if !tag.special || tag.closing || !matches!(tag.name.as_str(), "channel" | "start") {
             return None;
@@ -45,7 +45,7 @@ impl<'s, 't> Context<'s, 't> {
         Some(Message::Header(body.end))
     }
 
-    /// Where a message ends: before and behind the token that ends it.
+    /// The end of a message: the offsets before and after its closing token.
     fn message_end(&self, at: usize) -> (usize, usize) {
         let ends = |tag: &Tag<'t>| {
             tag.special && matches!(tag.name.as_str(), "end" | "call" | "return" | "start" | "channel")

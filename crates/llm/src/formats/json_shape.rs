@@ -1,5 +1,5 @@
-//! JSON that says a call: `{"name", "arguments"}` under any of the names models use, lists of them, and whole messages of
-//! the big services.
+//! JSON that represents a call: `{"name", "arguments"}` under any of the keys that models use, lists of them, and
+//! complete API messages.
 
 use toolhub_core::{RawJson, RawObject};
 
@@ -8,7 +8,7 @@ use super::known::KnownTools;
 use super::pythonic;
 use crate::repair::{Ending, Mended, Repair, Repairs, Source, value_at};
 
-/// Messages nest a call four deep at most; anything deeper is data.
+/// Maximum nesting of a call; API messages need four levels.
 const DEEPEST: usize = 6;
 
 const HOLDERS: &[&str] =
@@ -49,25 +49,25 @@ const ARGUMENTS: &[&str] = &[
     "kwargs",
     "inputs",
 ];
-/// Names of arguments that nothing but a call has.
+/// Keys of arguments that only occur in calls.
 const PLAIN: &[&str] = &["arguments", "action_input", "tool_input", "tool_arguments", "tool_args"];
 const IDS: &[&str] = &["id", "tool_call_id", "call_id", "toolUseId", "toolCallId"];
 const SOURCES: &[&str] = &["source", "server", "server_name"];
-/// What may stand beside a call and is no argument.
+/// Keys that may accompany a call and are not arguments.
 const BESIDE: &[&str] = &["type", "index", "reason", "thought", "description", "role", "content", "status"];
 
-/// What a value was found to be.
+/// The classification of a value.
 #[derive(Debug)]
 pub(super) enum Shape {
     /// Calls.
     Calls(Vec<Found>),
-    /// A call whose arguments cannot be told.
+    /// A call whose arguments cannot be parsed.
     Broken,
-    /// Something else.
+    /// Not a call.
     Else,
 }
 
-/// Reads the calls that a value says.
+/// Extracts the calls of a value.
 pub(super) fn calls_of(mended: &Mended, setting: Setting, known: &KnownTools) -> Shape {
     if mended.placeholder {
         return Shape::Else;
@@ -119,7 +119,7 @@ impl<'k> Reader<'k> {
         }
     }
 
-    /// A list says calls where each of its items does.
+    /// A list contains calls only if each item is a call.
     fn all(self, items: &[RawJson], depth: usize, calls: &mut Vec<Found>) -> Step {
         let mut found = Vec::new();
         for item in items {
@@ -135,7 +135,7 @@ impl<'k> Reader<'k> {
         Step::Call
     }
 
-    /// A text inside the JSON: a call as Python writes it, or JSON once more.
+    /// A string inside the JSON: a Python-style call, or encoded JSON.
     fn text(self, text: &str, depth: usize, calls: &mut Vec<Found>) -> Step {
         let source = Source::new(text.trim());
         if source.text().starts_with(['{', '[']) {
@@ -182,7 +182,7 @@ impl<'k> Reader<'k> {
         }
     }
 
-    /// The messages of services: Anthropic's `content`, Gemini's `parts`, OpenAI's `choices`.
+    /// API messages: Anthropic's `content`, Gemini's `parts`, OpenAI's `choices`.
     fn message(self, object: &RawObject, depth: usize, calls: &mut Vec<Found>) -> Option<Step> {
         let list = ["content", "parts", "choices", "candidates"]
             .iter()
@@ -198,7 +198,7 @@ impl<'k> Reader<'k> {
             ) {
                 continue;
             }
-            // The words of a message stand beside its calls.
+            // Text parts are mixed with calls; they add nothing.
             reader.value(item, depth, &mut found);
         }
         if found.is_empty() {
@@ -245,7 +245,7 @@ impl<'k> Reader<'k> {
         Step::Call
     }
 
-    /// `{"get_time": {"city": "Kyoto"}}`: each name is a tool's.
+    /// `{"get_time": {"city": "Kyoto"}}`: each key is the name of a tool.
     fn keyed_by_tool(self, object: &RawObject, calls: &mut Vec<Found>) -> Step {
         let mut found = Vec::new();
         for (key, value) in object.iter() {
@@ -264,7 +264,7 @@ impl<'k> Reader<'k> {
     }
 }
 
-/// The arguments as an object, where it can be told.
+/// Converts the arguments to an object, if possible.
 pub(super) fn arguments(value: &RawJson, name: &Name<'_>, repairs: &mut Repairs) -> Option<RawJson> {
     match value.get().as_bytes().first()? {
         b'{' => Some(value.clone()),
@@ -285,7 +285,7 @@ pub(super) fn arguments(value: &RawJson, name: &Name<'_>, repairs: &mut Repairs)
     }
 }
 
-/// Arguments written as one text: JSON, or the value of the only parameter.
+/// Arguments in a single string: JSON, or the value of the only parameter.
 pub(super) fn arguments_in_text(text: &str, name: &Name<'_>, repairs: &mut Repairs) -> Option<RawJson> {
     let text = text.trim();
     if text.is_empty() || text == "None" || text == "null" {
@@ -304,7 +304,7 @@ pub(super) fn arguments_in_text(text: &str, name: &Name<'_>, repairs: &mut Repai
     Some(RawObject::default().with(parameter.to_owned(), text).into_raw())
 }
 
-/// Values without names, given to the parameters in their order.
+/// Assigns values without names to the parameters in order.
 pub(super) fn positional(values: &[RawJson], name: &Name<'_>, repairs: &mut Repairs) -> Option<RawJson> {
     let tool = name.tool?;
     if values.len() > tool.names().len() {
@@ -318,7 +318,7 @@ pub(super) fn positional(values: &[RawJson], name: &Name<'_>, repairs: &mut Repa
     Some(members.into_raw())
 }
 
-/// Arguments that stand beside the name, or none at all.
+/// Arguments beside the name, or none.
 fn flat(
     object: &RawObject,
     (key, name): (&str, &Name<'_>),
@@ -347,7 +347,7 @@ fn flat(
     fits.then(|| members.into_raw())
 }
 
-/// Whether an object is a tool's answer and not a call.
+/// Whether an object is a tool result, not a call.
 fn is_answer(object: &RawObject) -> bool {
     let kind = text_of(object, &["type"]);
     let role = text_of(object, &["role"]);
@@ -355,7 +355,7 @@ fn is_answer(object: &RawObject) -> bool {
         || matches!(role.as_deref(), Some("tool" | "user" | "system" | "function"))
 }
 
-/// Whether a value is the schema of arguments and not arguments: somebody shows a definition.
+/// Whether a value is a schema of arguments, as in a quoted tool definition.
 fn is_schema(value: &RawJson) -> bool {
     let Some(object) = value.object() else { return false };
     let kind = text_of(&object, &["type"]);

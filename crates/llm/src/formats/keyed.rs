@@ -1,4 +1,4 @@
-//! Arguments as pairs of tags: `<arg_key>city</arg_key><arg_value>Kyoto</arg_value>`, as GLM 4.5 and Hunyuan write them.
+//! Arguments as pairs of tags: `<arg_key>city</arg_key><arg_value>Kyoto</arg_value>`, as in GLM 4.5 and Hunyuan.
 
 use toolhub_core::RawObject;
 
@@ -9,7 +9,7 @@ use super::xml::{element, typed};
 use crate::repair::Repairs;
 
 impl<'s, 't> Context<'s, 't> {
-    /// The pairs from `at` on, as arguments of `name`.
+    /// Parses the pairs at `at` as arguments of `name`.
     pub(super) fn pairs(&self, at: usize, name: Name<'_>) -> Option<Group> {
         let mut members = RawObject::default();
         let mut repairs = Repairs::default();
@@ -34,7 +34,7 @@ impl<'s, 't> Context<'s, 't> {
         if tag.closing || tag.name != wanted {
             return None;
         }
-        // A value that is not closed ends with the next key, or with the call.
+        // An unclosed value ends at the next key or at the end of the call.
         let (text, end) = element(self.source, &tag);
         Some(match text.find("<arg_key>").or_else(|| text.find("</tool_call")) {
             Some(stop) => (text.get(..stop)?, tag.end + stop),

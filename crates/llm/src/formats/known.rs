@@ -1,20 +1,20 @@
-//! The tools that the writer of a text was told of: they tell a call from a sentence, and a text from a number.
+//! The tools offered to the model: they distinguish calls from prose, and text from numbers.
 
 use std::collections::HashMap;
 
 use serde_json::Value;
 use toolhub_core::RawJson;
 
-/// What a parameter takes, as far as reading its text goes.
+/// The type of a parameter, as far as parsing needs it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Takes {
-    /// A text, and nothing else: `42` is a text then.
+    /// Only strings: `42` is a string then.
     Text,
-    /// Something else, or it is not said.
+    /// Another or no declared type.
     Other,
 }
 
-/// A tool that a model was told of.
+/// An offered tool.
 #[derive(Debug, Clone)]
 pub struct KnownTool {
     name: String,
@@ -24,7 +24,7 @@ pub struct KnownTool {
 }
 
 impl KnownTool {
-    /// A tool, with the schema of its arguments where there is one.
+    /// Creates a tool with the optional schema of its arguments.
     pub fn new(name: impl Into<String>, schema: Option<RawJson>) -> Self {
         let value = schema.as_ref().map(RawJson::value).unwrap_or_default();
         let parameters = value["properties"].as_object().map(|properties| {
@@ -55,12 +55,12 @@ impl KnownTool {
         self.takes(parameter).is_some()
     }
 
-    /// The names of the parameters, as the schema orders them.
+    /// The names of the parameters, in the order of the schema.
     pub(super) fn names(&self) -> impl ExactSizeIterator<Item = &str> {
         self.parameters.iter().map(|(name, _)| name.as_str())
     }
 
-    /// The one parameter that a value without a name can be meant for.
+    /// The only parameter that a value without a name can belong to.
     pub(super) fn only_parameter(&self) -> Option<&str> {
         match (self.required.as_slice(), self.parameters.as_slice()) {
             ([one], _) => Some(one),
@@ -82,17 +82,17 @@ fn takes(property: &Value) -> Takes {
     }
 }
 
-/// All tools that a model was told of; none means that nobody said.
+/// All offered tools; empty if they are unknown.
 #[derive(Debug, Clone, Default)]
 pub struct KnownTools {
     tools: Vec<KnownTool>,
     exact: HashMap<String, usize>,
-    /// By folded name; `None` where two tools share one.
+    /// By folded name; `None` if it is ambiguous.
     folded: HashMap<String, Option<usize>>,
 }
 
 impl KnownTools {
-    /// These tools.
+    /// Creates the index of these tools.
     pub fn new(tools: impl IntoIterator<Item = KnownTool>) -> Self {
         let mut known = Self { tools: tools.into_iter().collect(), ..Self::default() };
         for (index, tool) in known.tools.iter().enumerate() {
@@ -105,7 +105,7 @@ impl KnownTools {
         known
     }
 
-    /// Whether nobody said which tools there are.
+    /// Whether the tools are unknown.
     pub fn is_empty(&self) -> bool {
         self.tools.is_empty()
     }
@@ -115,21 +115,22 @@ impl KnownTools {
         self.exact.get(name).and_then(|&index| self.tools.get(index))
     }
 
-    /// The tool that a model means by `name`: `math_power` for `math.power`, `functions.get_time` for `get_time`.
+    /// Returns the tool for a name that may be spelled differently: `math_power` for `math.power`, `functions.get_time`
+    /// for `get_time`.
     pub fn meant(&self, name: &str) -> Option<&KnownTool> {
         if let Some(tool) = self.named(name) {
             return Some(tool);
         }
         let folded = |name: &str| self.tools.get((*self.folded.get(&fold(name))?)?);
         folded(name).or_else(|| {
-            // A prefix that says where tools live.
+            // Retries without a namespace prefix.
             let (_, tail) = name.split_once(['.', ':', '/'])?;
             self.named(tail).or_else(|| folded(tail))
         })
     }
 }
 
-/// Letters and digits alone, in lower case: what stays of a name however it is spelled.
+/// Reduces a name to lower-case letters and digits.
 pub(super) fn fold(name: &str) -> String {
     name.chars().filter(|character| character.is_alphanumeric()).flat_map(char::to_lowercase).collect()
 }

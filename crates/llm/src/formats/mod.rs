@@ -1,4 +1,4 @@
-//! Tool calls that a model wrote as text: one file per format, and the one door to all of them.
+//! Parses tool calls that a model wrote as text: one file per format.
 
 mod bare;
 mod container;
@@ -26,24 +26,24 @@ use crate::repair::{Ending, Source};
 pub use self::known::{KnownTool, KnownTools, Takes};
 pub use self::stream::{Heard, StreamReader};
 
-/// What a text was found to say.
+/// The content of a text.
 #[derive(Debug, Clone, Default)]
 pub struct Reading {
-    /// The calls, in their order.
+    /// The calls, in order.
     pub calls: Vec<ModelCall>,
-    /// The place among `calls` of one whose last value broke off with the text: what it was meant to say is not known.
+    /// The index of the call that was truncated inside its last value.
     pub cut: Option<usize>,
-    /// What was meant as a call and cannot be read: how it should be written, for the model to hear.
+    /// Messages to the model about unreadable calls, with the correct syntax.
     pub unreadable: Vec<Text>,
-    /// Whether it holds what only a tool can say: a result, which the model made up or repeats.
+    /// Whether the text contains a tool result, invented or repeated by the model.
     pub holds_result: bool,
-    /// The words around the calls, without thoughts.
+    /// The text outside of calls and thoughts.
     pub prose: String,
     /// The thoughts.
     pub thoughts: String,
 }
 
-/// Reads a text that a model wrote.
+/// Parses a text written by a model.
 pub fn read(text: &str, known: &KnownTools) -> Reading {
     let source = Source::new(text);
     let pieces = Walk::default().pieces(&source, known, Coming::Nothing);
@@ -68,7 +68,7 @@ impl Reading {
                 }
                 Kind::Broken => reading.unreadable.push(unreadable(said)),
                 Kind::Thought if said.starts_with("</") => {
-                    // It ends thoughts that began before the text did.
+                    // A closing tag without an opening one: the thoughts began in the prompt.
                     let Self { prose, .. } = std::mem::take(&mut reading);
                     reading.thoughts = prose;
                 }
@@ -81,9 +81,9 @@ impl Reading {
     }
 }
 
-/// Tells a model how a call is written.
+/// Explains to the model how to write a call.
 fn unreadable(said: &str) -> Text {
-    /// As much of the call as is worth repeating.
+    /// Maximum length of the quoted call, in characters.
     const SHOWN: usize = 120;
     let short: String = said.trim().chars().take(SHOWN).collect();
     let form = r#"<tool_call>{"tool_name": "…", "arguments": {…}}</tool_call>"#;

@@ -1,4 +1,4 @@
-//! Calls as Python writes them: `[get_weather(city="Kyoto"), get_time()]`, alone, in a list, or one per line.
+//! Calls in Python syntax: `[get_weather(city="Kyoto"), get_time()]`, alone, in a list, or one per line.
 
 use toolhub_core::RawJson;
 
@@ -7,7 +7,7 @@ use super::json_shape::positional;
 use super::known::KnownTools;
 use crate::repair::{Arguments, Ending, Repair, Repairs, Source};
 
-/// The name that begins at `at`, and the byte behind it.
+/// Returns the name at `at` and the offset after it.
 pub(super) fn name_at<'t>(source: &Source<'t>, at: usize) -> Option<(&'t str, usize)> {
     let mut end = at;
     while let Some(character) = source.char_at(end) {
@@ -23,7 +23,7 @@ pub(super) fn name_at<'t>(source: &Source<'t>, at: usize) -> Option<(&'t str, us
     begins.then(|| (trimmed, at + trimmed.len()))
 }
 
-/// One call that begins at `at`.
+/// Parses one call at `at`.
 pub(super) fn call_at(source: &Source<'_>, at: usize, known: &KnownTools) -> Option<(Found, usize)> {
     let (given, open) = name_at(source, at)?;
     if source.char_at(open) != Some('(') {
@@ -47,7 +47,7 @@ pub(super) fn call_at(source: &Source<'_>, at: usize, known: &KnownTools) -> Opt
     Some((call, read.end))
 }
 
-/// Arguments without names before some with names.
+/// Positional arguments before named ones.
 fn mixed(values: &[String], named: (usize, &str), name: &Name<'_>, repairs: &mut Repairs) -> Option<RawJson> {
     let values: Vec<RawJson> =
         values.iter().map(|value| RawJson::parse(value.clone()).ok()).collect::<Option<_>>()?;
@@ -65,8 +65,8 @@ fn mixed(values: &[String], named: (usize, &str), name: &Name<'_>, repairs: &mut
     Some(members.into_raw())
 }
 
-/// A list of calls whose bracket stands at `at`; the bracket may be missing at the end, and quotes or braces that belong to
-/// nothing may stand around each call.
+/// Parses a list of calls whose bracket is at `at`. Accepts a missing closing bracket, and unmatched quotes or braces
+/// around calls.
 pub(super) fn list_at(source: &Source<'_>, at: usize, known: &KnownTools) -> Option<Group> {
     if source.char_at(at) != Some('[') {
         return None;
@@ -101,7 +101,7 @@ pub(super) fn list_at(source: &Source<'_>, at: usize, known: &KnownTools) -> Opt
     }
 }
 
-/// Past those of `marks` that stand at `at`, each at most once.
+/// Skips those of `marks` that occur at `at`, each at most once.
 fn past(source: &Source<'_>, mut at: usize, marks: &[char]) -> usize {
     let mut left = marks.to_vec();
     while let Some(place) = source.char_at(at).and_then(|here| left.iter().position(|mark| *mark == here)) {
@@ -111,7 +111,7 @@ fn past(source: &Source<'_>, mut at: usize, marks: &[char]) -> usize {
     at
 }
 
-/// Calls one after another from `at` on, with `;`, `,` or lines between them.
+/// Parses consecutive calls separated by `;`, `,` or line breaks.
 pub(super) fn all_calls(source: &Source<'_>, at: usize, known: &KnownTools) -> Option<Group> {
     let (first, mut end) = call_at(source, at, known)?;
     let mut calls = vec![first];
@@ -130,7 +130,7 @@ pub(super) fn all_calls(source: &Source<'_>, at: usize, known: &KnownTools) -> O
             end = after;
             continue;
         }
-        // A semicolon behind the last one belongs to it.
+        // A semicolon after the last call belongs to it.
         let closes = between.contains(';') && source.char_at(next).is_none();
         return Some(Group { calls, end: if closes { next } else { end } });
     }

@@ -1,4 +1,4 @@
-//! Calls as ReAct writes them: `Action: name` and `Action Input: …`, in English and Chinese.
+//! Calls in ReAct syntax: `Action: name` and `Action Input: …`, in English and Chinese.
 
 use super::expression::Context;
 use super::found::{Found, Group, Name};
@@ -22,18 +22,18 @@ const INPUTS: &[&str] = &[
 ];
 const ANSWERS: &[&str] = &["Observation:", "Observation：", "观察:", "观察：", "Thought:", "思考:", "思考："];
 
-/// The byte behind one of `marks`, where one stands at `at`.
+/// Returns the offset after one of `marks` at `at`.
 fn mark_at(source: &Source<'_>, at: usize, marks: &[&str]) -> Option<usize> {
     marks.iter().find(|mark| source.starts_with(at, mark)).map(|mark| at + mark.len())
 }
 
-/// Whether an answer begins at `at` that only a tool could give: what follows is made up.
+/// Whether an invented tool result begins at `at`.
 pub(super) fn answer_at(source: &Source<'_>, at: usize) -> bool {
     mark_at(source, at, ANSWERS.get(..4).unwrap_or_default()).is_some()
 }
 
 impl<'s, 't> Context<'s, 't> {
-    /// The call whose `Action:` begins the line at `at`.
+    /// Parses the call whose `Action:` begins the line at `at`.
     pub(super) fn react(&self, at: usize) -> Option<Group> {
         let after = mark_at(self.source, at, ACTIONS)?;
         let line = self.source.line_end(after);
@@ -69,7 +69,7 @@ impl<'s, 't> Context<'s, 't> {
         Some(Group { calls: vec![call], end: stop })
     }
 
-    /// Where the input ends: with the line before the next mark, or with the text.
+    /// The end of the input: before the next marker line, or the end of the text.
     fn input_end(&self, start: usize) -> usize {
         let mut at = start;
         loop {

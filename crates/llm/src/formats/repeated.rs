@@ -1,14 +1,14 @@
-//! A model that has lost its way says the same calls over and over; what it meant is each of them once.
+//! Removes duplicates if a model repeats the same calls in a loop.
 
 use std::collections::{HashMap, HashSet};
 
 use super::scanner::{Kind, Piece};
 use crate::repair::Repair;
 
-/// Two or three equal calls may be meant: three dice are three calls. This many are a loop.
+/// Number of equal calls that count as a loop. Fewer may be intended: three dice are three calls.
 const LOOP: usize = 4;
 
-/// Where one call stands there so often that the model ran in a circle, leaves the first of each.
+/// If a call is repeated `LOOP` times, keeps only the first of each.
 pub(super) fn once(pieces: &mut [Piece]) {
     let mut counts: HashMap<(&str, &str), usize> = HashMap::new();
     for call in pieces.iter().filter_map(calls_of).flatten() {

@@ -1,5 +1,5 @@
-//! Walks through a text from left to right and cuts it into pieces: words, calls, thoughts, quoted answers. Each piece is
-//! decided by what stands before it and in it, so that a stream can be cut the same way while it is still coming.
+//! Splits a text from left to right into prose, calls, thoughts and quoted results. Each piece depends only on itself
+//! and the text before it, so that a stream is split in the same way while it arrives.
 
 use super::container::Held;
 use super::envelope::{Meaning, ends, meaning};
@@ -11,17 +11,17 @@ use super::tag::{Tag, find_tag};
 use super::{pythonic, react};
 use crate::repair::Source;
 
-/// What a piece of text is.
+/// The kind of a piece.
 #[derive(Debug)]
 pub(super) enum Kind {
     Words,
     Calls(Vec<Found>),
-    /// Something that was meant as a call and cannot be read.
+    /// An unreadable call.
     Broken,
     Thought,
-    /// What a tool answered, or what the model made up in its place.
+    /// A tool result, real or invented by the model.
     Answer,
-    /// Marks without a meaning of their own.
+    /// Markers without meaning of their own.
     Mark,
 }
 
@@ -33,8 +33,8 @@ pub(super) struct Piece {
     pub(super) kind: Kind,
 }
 
-/// How calls of a text are written; the first one found decides, so that a call that is told again in other words, or shown
-/// as code, is not made twice. A call of a known tool that was not called yet is no such thing, however it is written.
+/// The syntax of calls. The first one found is kept, so that a call that is repeated in another syntax, or shown as
+/// code, is not made twice. A call of a known tool that has not been called yet is accepted in any syntax.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Manner {
     Marked,
@@ -51,16 +51,16 @@ pub(super) enum Coming {
     Nothing,
 }
 
-/// Where a walk stands. It can be kept, and gone on with once more text is there.
+/// The state of a scan, which can be resumed when more text arrives.
 #[derive(Debug, Clone)]
 pub(super) struct Walk {
     pub(super) at: usize,
-    /// Whether nothing but white space stands before this place in its line.
+    /// Whether only white space precedes this position on its line.
     fresh: bool,
-    /// Whether a mark stands before this place, and nothing but white space between.
+    /// Whether a marker precedes this position, with only white space between.
     marked: bool,
     manner: Option<Manner>,
-    /// The tools that were called so far.
+    /// The tools called so far.
     called: Vec<String>,
     in_code: bool,
 }
@@ -72,7 +72,8 @@ impl Default for Walk {
 }
 
 impl Walk {
-    /// Cuts the text from here on. With more to come, it stops before the first piece that more text could change.
+    /// Splits the text from the current position on. If more text may arrive, stops before the first piece that it
+    /// could change.
     pub(super) fn pieces(&mut self, source: &Source<'_>, known: &KnownTools, coming: Coming) -> Vec<Piece> {
         let context = Context { source, known };
         let mut pieces = Vec::new();
@@ -119,7 +120,7 @@ impl Walk {
         pieces
     }
 
-    /// What begins here, if anything but words does. May move on past words that begin nothing.
+    /// Returns the piece at this position if it is not prose. May skip prose.
     fn candidate(&mut self, context: &Context<'_, '_>, first: char) -> Option<(Kind, usize)> {
         match first {
             '<' => return self.tag(context),
@@ -150,13 +151,13 @@ impl Walk {
         self.manner.is_none_or(|first| first == manner)
     }
 
-    /// Whether calls that are written otherwise than those before them are meant, too.
+    /// Whether calls in another syntax than the first one are accepted.
     fn admits(&self, manner: Manner, group: &Group, known: &KnownTools) -> bool {
         let is_new = |call: &Found| known.named(&call.tool).is_some() && !self.called.contains(&call.tool);
         self.allows(manner) || group.calls.iter().all(is_new)
     }
 
-    /// Whether calls of this manner are worth looking for.
+    /// Whether to search for calls in this syntax.
     fn looks_for(&self, manner: Manner, known: &KnownTools) -> bool {
         self.allows(manner) || !known.is_empty()
     }
@@ -169,7 +170,7 @@ impl Walk {
         (Kind::Calls(group.calls), group.end)
     }
 
-    /// What begins at the start of a line.
+    /// Returns the piece at the start of a line.
     fn line(&mut self, context: &Context<'_, '_>, first: char) -> Option<(Kind, usize)> {
         let (source, at) = (context.source, self.at);
         if first == '`' && source.starts_with(at, "```") {
@@ -217,7 +218,7 @@ impl Walk {
         None
     }
 
-    /// JSON, or a list of calls as Python writes them, with nothing around it that says so.
+    /// JSON or a list of Python-style calls, without markers.
     fn json(&mut self, context: &Context<'_, '_>) -> Option<(Kind, usize)> {
         let python = context.source.char_at(self.at) == Some('[')
             && context
@@ -242,7 +243,7 @@ impl Walk {
         Some(self.calls(manner, group))
     }
 
-    /// `>>>name` and its arguments on the next line; `>>>all` begins words.
+    /// `>>>name` with the arguments on the next line, as in Functionary; `>>>all` begins prose.
     fn functionary(&mut self, context: &Context<'_, '_>) -> Option<(Kind, usize)> {
         let start = self.at + 3;
         if context.source.starts_with(start, "all\n") {
@@ -265,7 +266,7 @@ impl Walk {
         }
     }
 
-    /// `[TOOL_CALLS]` and its like.
+    /// `[TOOL_CALLS]` and similar markers.
     fn mark(&mut self, context: &Context<'_, '_>) -> Option<(Kind, usize)> {
         let (source, at) = (context.source, self.at);
         for mark in ["[TOOL_CALLS]", "[TOOL_CALL]", "[TOOL_REQUEST]"] {
@@ -304,7 +305,7 @@ impl Walk {
         match meaning(&tag) {
             _ if is_inline(source, self.at) => None,
             Meaning::Thought if !tag.closing => until_end(Kind::Thought),
-            // The opening tag stood in the prompt: all before this was thought.
+            // The opening tag was in the prompt, so everything before is a thought.
             Meaning::Thought => {
                 self.manner = None;
                 self.called.clear();
@@ -330,13 +331,13 @@ impl Walk {
         }
     }
 
-    /// Tags around what is no call: whoever wrote them meant one, and should hear that it was not understood.
+    /// Call tags around something unreadable: the model is informed that its call was not understood.
     fn unreadable(&self, source: &Source<'_>, tag: &Tag<'_>) -> Option<(Kind, usize)> {
-        /// What is longer than this is a text with tags in it.
+        /// Maximum length of an unreadable call, in bytes.
         const LONGEST: usize = 2_000;
         let close = find_tag(source, tag.end, |close| ends(close, tag))?;
         let inside = source.slice(tag.end, close.start).trim();
-        // Dots stand where a form is shown.
+        // An ellipsis means that the syntax is only illustrated.
         let form = inside.contains("...") || inside.contains('…');
         let meant = !self.in_code && !form && !inside.is_empty() && inside.len() <= LONGEST;
         (meant && tag.name == "tool_call").then_some((Kind::Broken, close.end))
@@ -349,7 +350,7 @@ impl Walk {
         (plain || known).then(|| self.calls(Manner::Marked, group))
     }
 
-    /// A token of a model's own: the header of a message, or a mark.
+    /// A special token: the header of a message, or a marker.
     fn token(&mut self, context: &Context<'_, '_>, tag: &Tag<'_>) -> Option<(Kind, usize)> {
         let source = context.source;
         match context.message(tag) {
@@ -378,7 +379,7 @@ impl Walk {
         }
     }
 
-    /// A fence: calls where nothing else stands in it, else code that nobody asked to run.
+    /// A fence: calls if it contains nothing else, otherwise code.
     fn fence(&mut self, context: &Context<'_, '_>) -> Option<(Kind, usize)> {
         let (source, at) = (context.source, self.at);
         if self.in_code {
@@ -419,12 +420,12 @@ impl Walk {
     }
 }
 
-/// The next place where something could begin.
+/// The next position at which a piece may begin.
 fn next_place(source: &Source<'_>, at: usize) -> usize {
     source.rest(at).find(['<', '[', '{', '\n', '◁']).map_or(source.len(), |found| at + found)
 }
 
-/// Past `;` and `,` between two calls.
+/// Skips `;` and `,` between two calls.
 fn past_separators(source: &Source<'_>, end: usize) -> usize {
     let mut at = source.skip_space(end);
     let mut seen = false;
@@ -435,12 +436,12 @@ fn past_separators(source: &Source<'_>, end: usize) -> usize {
     if seen && matches!(source.char_at(at), Some('{' | '[')) { at } else { end }
 }
 
-/// Past `1. ` or `- `.
+/// Skips `1. ` or `- `.
 fn bullet(source: &Source<'_>, at: usize) -> Option<usize> {
     let rest = source.rest(at);
     let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
     if rest.len() < digits + 2 {
-        // More text may make it one.
+        // More text may complete the bullet.
         source.touch_end();
     }
     let sign = rest.as_bytes().get(digits)?;
@@ -449,13 +450,13 @@ fn bullet(source: &Source<'_>, at: usize) -> Option<usize> {
     (fits && rest.as_bytes().get(digits + 1) == Some(&b' ')).then_some(at + digits + 2)
 }
 
-/// Whether a line is nothing but one piece of inline code.
+/// Whether a line consists of a single inline code span.
 fn inline_code(source: &Source<'_>, at: usize) -> bool {
     let line = source.slice(at, source.line_end(at)).trim_end();
     line.len() > 2 && line.ends_with('`') && !line.starts_with("``") && line.matches('`').count() == 2
 }
 
-/// Whether a tag stands in inline code with words around it, or behind words that say that it is only shown.
+/// Whether a tag is in an inline code span within prose.
 fn is_inline(source: &Source<'_>, at: usize) -> bool {
     let before = source.line_before(at);
     if before.trim_start() == "`" {
@@ -464,7 +465,7 @@ fn is_inline(source: &Source<'_>, at: usize) -> bool {
     before.ends_with('`') && !before.ends_with("```")
 }
 
-/// Words before something that is only shown.
+/// Words that announce an example.
 const SHOWING: &[&str] = &[
     "example",
     "for instance",
@@ -482,7 +483,7 @@ const SHOWING: &[&str] = &[
     "如何",
 ];
 
-/// Whether the words before something say that it is only shown.
+/// Whether the preceding words announce an example.
 fn shows_an_example(source: &Source<'_>, at: usize) -> bool {
     let before = source.behind(at).trim_end();
     let line = before.rsplit('\n').next().unwrap_or_default().to_lowercase();

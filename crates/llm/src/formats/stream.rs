@@ -1,5 +1,5 @@
-//! Reads a text while it is still coming: words are told as soon as they certainly are words, and calls at the end are the
-//! same as those of the whole text, wherever it was cut.
+//! Parses a text while it arrives: prose is emitted as soon as it is certain, and the calls at the end are those of the
+//! complete text, however it was split.
 
 use toolhub_core::ToolName;
 
@@ -8,41 +8,40 @@ use super::scanner::{Coming, Kind, Walk};
 use super::{Reading, read};
 use crate::repair::{LOOK_BEHIND, Source};
 
-/// What was heard since the last time.
+/// Output since the last piece.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Heard {
-    /// Words for the person.
+    /// Prose for the user.
     Words(String),
-    /// Words of a thought.
+    /// A part of a thought.
     Thought(String),
-    /// A call of that tool was read.
+    /// A call of that tool.
     Call(ToolName),
 }
 
-/// Reads a text piece by piece.
+/// Parses a text incrementally.
 #[derive(Debug)]
 pub struct StreamReader<'k> {
     known: &'k KnownTools,
     text: String,
     walk: Walk,
-    /// What is undecided is looked at again once it has grown to this length: each time twice as much, so that all of it
-    /// together stays linear.
+    /// Undecided text is parsed again at this length, which doubles each time, so that the total work is linear.
     look_at: usize,
     told: usize,
 }
 
 impl<'k> StreamReader<'k> {
-    /// A reader that has heard nothing.
+    /// Creates a reader.
     pub fn new(known: &'k KnownTools) -> Self {
         Self { known, text: String::new(), walk: Walk::default(), look_at: 0, told: 0 }
     }
 
-    /// Whether nothing was heard yet.
+    /// Whether no text has arrived yet.
     pub fn is_empty(&self) -> bool {
         self.text.is_empty()
     }
 
-    /// Hears more of the text.
+    /// Adds text and returns the new output.
     pub fn feed(&mut self, more: &str) -> Vec<Heard> {
         self.text.push_str(more);
         if self.text.len() < self.look_at {
@@ -77,7 +76,7 @@ impl<'k> StreamReader<'k> {
         heard
     }
 
-    /// The text is over: what all of it says, and the words that were not told yet.
+    /// Ends the text. Returns its content, and the prose not emitted yet.
     pub fn finish(self) -> (Reading, String) {
         let reading = read(&self.text, self.known);
         let rest = reading.prose.get(self.told..).unwrap_or_default().to_owned();

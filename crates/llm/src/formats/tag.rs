@@ -1,30 +1,30 @@
 //! Tags as models write them: `<tool_call>`, `</ tool_call >`, `<|python_tag|>`, `<｜tool▁sep｜>`, `<function=name>`,
-//! `<invoke name="x">`. What a tag means is left to its readers.
+//! `<invoke name="x">`. `envelope` defines their meaning.
 
 use crate::repair::Source;
 
-/// Longer than this is no tag.
+/// Maximum length of a tag, in bytes.
 const LONGEST: usize = 256;
 
-/// One tag.
+/// A tag.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Tag<'t> {
     /// In lower case, without bars and prefixes such as `seed:` or `｜DSML｜`.
     pub(super) name: String,
     /// `</…>`.
     pub(super) closing: bool,
-    /// With bars: a token of the model's own, that no person writes.
+    /// With bars: a special token of the model.
     pub(super) special: bool,
-    /// What follows `=` directly: `get_time` in `<function=get_time>`.
+    /// The text after `=`: `get_time` in `<function=get_time>`.
     pub(super) value: Option<&'t str>,
-    /// The text behind the name, where attributes stand.
+    /// The text after the name, which contains the attributes.
     pub(super) attributes: &'t str,
     pub(super) start: usize,
     pub(super) end: usize,
 }
 
 impl<'t> Tag<'t> {
-    /// The tag that begins at `at`.
+    /// Parses the tag at `at`.
     pub(super) fn at(source: &Source<'t>, at: usize) -> Option<Self> {
         let rest = source.rest(at);
         let inside = rest.strip_prefix('<')?;
@@ -83,7 +83,7 @@ impl<'t> Tag<'t> {
         Some(Self { name, closing, special, value, attributes, start, end })
     }
 
-    /// The value of an attribute.
+    /// Returns the value of an attribute.
     pub(super) fn attribute(&self, wanted: &str) -> Option<&'t str> {
         let mut rest = self.attributes;
         loop {
@@ -107,7 +107,7 @@ fn unquote(text: &str) -> &str {
     text.trim_matches(|character| matches!(character, '"' | '\'' | '“' | '”'))
 }
 
-/// The next tag from `at` on that `wanted` accepts.
+/// Finds the next tag from `at` on for which `wanted` is true.
 pub(super) fn find_tag<'t>(
     source: &Source<'t>,
     mut at: usize,

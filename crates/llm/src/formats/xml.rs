@@ -1,5 +1,6 @@
-//! Calls as tags: `<function=name><parameter=key>value</parameter></function>` of Qwen coder and Seed, `<invoke name="…">` of
-//! Anthropic, MiniMax, DeepSeek and Step, `<function=name>{…}</function>` of Functionary, and calls with a tag per field.
+//! Calls as tags: `<function=name><parameter=key>value</parameter></function>` of Qwen coder and Seed, `<invoke
+//! name="…">` of Anthropic, MiniMax, DeepSeek and Step, `<function=name>{…}</function>` of Functionary, and calls with
+//! a tag per field.
 
 use toolhub_core::{RawJson, RawObject};
 
@@ -16,17 +17,17 @@ const NAMES: &[&str] = &["name", "tool_name", "function_name", "toolname", "tool
 const ARGUMENTS: &[&str] =
     &["arguments", "parameters", "args", "params", "input", "tool_input", "arguments_json"];
 
-/// What stands between an opening and a closing tag.
+/// The content between an opening and a closing tag.
 struct Body<'t> {
     text: &'t str,
     start: usize,
-    /// The byte behind the closing tag.
+    /// The offset after the closing tag.
     end: usize,
     closed: bool,
 }
 
 impl<'s, 't> Context<'s, 't> {
-    /// The call whose name stands in the tag `open`.
+    /// Parses the call whose name is in the tag `open`.
     pub(super) fn named_tag(&self, open: &Tag<'t>) -> Option<Group> {
         let given = open.value.or_else(|| open.attribute("name"))?;
         let name = Name::read(given, self.known)?;
@@ -50,9 +51,9 @@ impl<'s, 't> Context<'s, 't> {
         Some(Group { calls: vec![call], end })
     }
 
-    /// Up to the closing tag; where that is missing, up to the next call or the end of the calls.
+    /// The content up to the closing tag; if that is missing, up to the next call or the end of the calls.
     fn call_body(&self, open: &Tag<'t>) -> Body<'t> {
-        // JSON may hold the closing tag in a text.
+        // A JSON string may contain the closing tag.
         let inside = self.source.skip_space(open.end);
         let from = crate::repair::strict_at(self.source, inside).map_or(open.end, |mended| mended.end);
         let ends = |tag: &Tag<'t>| {
@@ -66,7 +67,7 @@ impl<'s, 't> Context<'s, 't> {
         Body { text: self.source.slice(open.end, stop), start: open.end, end, closed }
     }
 
-    /// The parameters in a body, each in its own tag.
+    /// Parses the parameters of a call, each in its own tag.
     fn parameters(&self, body: &Body<'t>, name: &Name<'_>, repairs: &mut Repairs) -> Option<RawJson> {
         let source = self.source.up_to(body.start + body.text.len());
         let mut members = RawObject::default();
@@ -104,7 +105,7 @@ impl<'s, 't> Context<'s, 't> {
         Some(members.into_raw())
     }
 
-    /// A call with a tag per field, from `at` on: `<name>get_time</name><arguments>{…}</arguments>`.
+    /// A call with a tag per field at `at`: `<name>get_time</name><arguments>{…}</arguments>`.
     pub(super) fn fields(&self, at: usize, limit: usize) -> Option<Group> {
         let first = Tag::at(self.source, at)?;
         if first.closing || !NAMES.contains(&first.name.as_str()) || first.value.is_some() {
@@ -134,7 +135,7 @@ fn known_as(name: &Name<'_>, parameter: &str) -> bool {
     name.tool.is_some_and(|tool| tool.has(parameter))
 }
 
-/// The text of an element and the byte behind it. Where it is not closed it ends with the next opening tag.
+/// The text of an element and the offset after it. An unclosed element ends at the next tag of the same name.
 pub(super) fn element<'t>(source: &crate::repair::Source<'t>, open: &Tag<'t>) -> (&'t str, usize) {
     let same = |tag: &Tag<'t>| tag.name == open.name;
     match find_tag(source, open.end, same) {
@@ -144,7 +145,7 @@ pub(super) fn element<'t>(source: &crate::repair::Source<'t>, open: &Tag<'t>) ->
     }
 }
 
-/// A value as it stands between tags: a text, or JSON where it reads as JSON and no text is asked for.
+/// Converts the text of an element: JSON if it is valid and the parameter is not a string, otherwise a string.
 pub(super) fn typed(text: &str, takes: Option<Takes>, repairs: &mut Repairs) -> RawJson {
     let as_text = || {
         let text = text.strip_prefix("\r\n").or_else(|| text.strip_prefix('\n')).unwrap_or(text);
@@ -166,11 +167,11 @@ pub(super) fn typed(text: &str, takes: Option<Takes>, repairs: &mut Repairs) -> 
         }
         _ => {}
     }
-    // Telephone and identity numbers are names made of digits; nobody counts that far.
+    // Long digit sequences are telephone or identity numbers, not quantities.
     if takes.is_none() && trimmed.len() > 10 && trimmed.bytes().all(|byte| byte.is_ascii_digit()) {
         return as_text();
     }
-    // A text in quotes is one only where something else than a text may stand.
+    // Quotes are part of a string unless the parameter accepts other types.
     let quoted = trimmed.starts_with('"');
     if let Ok(json) = RawJson::parse(trimmed)
         && (!quoted || takes == Some(Takes::Other))
@@ -180,7 +181,7 @@ pub(super) fn typed(text: &str, takes: Option<Takes>, repairs: &mut Repairs) -> 
     if trimmed.starts_with(['{', '[']) {
         let source = crate::repair::Source::new(trimmed);
         let mended = crate::repair::value_at(&source, 0);
-        // Where nobody asked for an object, half of one is a text.
+        // Without a declared type, truncated JSON is a string.
         let sound = |ending: Ending| takes.is_some() || ending == Ending::Whole;
         let whole = mended
             .filter(|mended| mended.end == trimmed.len() && !mended.placeholder && sound(mended.ending));

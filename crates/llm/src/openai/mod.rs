@@ -1,4 +1,4 @@
-//! The format of `POST /chat/completions`, as OpenAI made it and many others speak it, each a little differently.
+//! The OpenAI wire format: `POST /chat/completions`, with the variations of compatible servers.
 
 mod reader;
 mod request;

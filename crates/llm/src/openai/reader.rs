@@ -1,4 +1,4 @@
-//! Reads what a `chat/completions` endpoint says, in pieces or whole.
+//! Parses responses of a `chat/completions` endpoint, streamed or not.
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -9,7 +9,7 @@ use crate::assembly::{Assembly, CallPiece};
 use crate::exchange::{Misread, Step};
 use crate::failure::Told;
 
-/// Reads one answer.
+/// Parses one response.
 #[derive(Debug, Default)]
 pub(crate) struct Reader;
 
@@ -55,7 +55,7 @@ struct Counts {
     prompt_tokens: Option<u64>,
     completion_tokens: Option<u64>,
     prompt_tokens_details: Option<Details>,
-    /// DeepSeek's name for it.
+    /// The field name of DeepSeek.
     prompt_cache_hit_tokens: Option<u64>,
 }
 
@@ -65,7 +65,7 @@ struct Details {
 }
 
 impl Reader {
-    /// Takes the data of one event in.
+    /// Parses the data of one SSE event.
     pub(crate) fn event(&mut self, data: &str, assembly: &mut Assembly<'_>) -> Result<Step, Misread> {
         if data.trim() == "[DONE]" {
             return Ok(Step::Done);
@@ -73,7 +73,7 @@ impl Reader {
         self.whole(data, assembly)
     }
 
-    /// Takes an answer in that came in one piece; a piece of one has the same shape.
+    /// Parses a complete response; chunks of a stream have the same structure.
     pub(crate) fn whole(&mut self, body: &str, assembly: &mut Assembly<'_>) -> Result<Step, Misread> {
         let chunk: Chunk = serde_json::from_str(body).map_err(|error| Misread::Shape(error.to_string()))?;
         if let Some(error) = chunk.error.filter(|error| !error.is_null()) {
@@ -126,7 +126,7 @@ fn take(choice: Choice, assembly: &mut Assembly<'_>) {
     assembly.stop(stop);
 }
 
-/// The words of a content, and the thoughts in it: a text, or a list of parts.
+/// Text and thoughts of a content: a string, or a list of parts.
 fn words(content: &Value) -> (String, String) {
     let (mut text, mut thought) = (String::new(), String::new());
     match content {
@@ -145,7 +145,7 @@ fn words(content: &Value) -> (String, String) {
     (text, thought)
 }
 
-/// The arguments as they were written: a text that holds JSON, as the format has it; some send the object itself.
+/// The arguments as written: the format has a string with JSON; some endpoints send the object itself.
 fn written(raw: &RawJson) -> String {
     match raw.decode::<String>() {
         Ok(text) => text,

@@ -1,4 +1,4 @@
-//! What is said to a `chat/completions` endpoint.
+//! Builds requests to a `chat/completions` endpoint.
 
 use serde_json::Value;
 use toolhub_core::model::{ChatRequest, Message, ModelCall, OfferedTool, ToolChoice};
@@ -8,10 +8,10 @@ use crate::compat::{CompatRule, CompatRules};
 use crate::endpoint::Endpoint;
 use crate::names::{wire_id, wire_name};
 
-/// Schemas deeper than this are not called strict; nobody checks that far.
+/// Maximum depth that is checked; deeper schemas are not sent as strict.
 const STRICT_DEPTH: usize = 16;
 
-/// The body of the request.
+/// Builds the request body.
 pub(crate) fn body(request: &ChatRequest, endpoint: &Endpoint, made: CompatRules) -> RawObject {
     let mut body = RawObject::default()
         .with("model", endpoint.model.as_str())
@@ -76,7 +76,7 @@ fn messages(request: &ChatRequest, made: CompatRules) -> Vec<RawObject> {
                 let calls: Vec<RawObject> = calls.iter().map(call).collect();
                 said("assistant").with("content", words).with("tool_calls", RawJson::of(&calls))
             }
-            // That a call failed is for its text to say: the format has no field for it.
+            // The format has no field for a failed call; its text states the failure.
             Message::Tool { call, text, .. } => {
                 said("tool").with("tool_call_id", wire_id(call.as_str())).with("content", text.as_str())
             }
@@ -103,7 +103,7 @@ fn tool(tool: &OfferedTool) -> RawObject {
     RawObject::default().with("type", "function").with("function", function)
 }
 
-/// A schema as endpoints want those of arguments: an object with properties, if only none.
+/// Completes a schema to an object schema with `properties`, as endpoints require for arguments.
 pub(crate) fn object_schema(schema: &RawJson) -> RawJson {
     let mut object = schema.object().unwrap_or_default();
     let whole = object.contains("type") && object.contains("properties");
@@ -131,8 +131,8 @@ fn answer_format(name: &str, schema: &RawJson, made: CompatRules) -> RawObject {
     kind("json_schema").with("json_schema", wanted)
 }
 
-/// Whether a schema keeps to what may be held to strictly: every object closed, every property required. An endpoint that
-/// knows the word refuses other schemas that claim it.
+/// Whether a schema fulfils the rules of strict mode: every object is closed, every property is required. Endpoints
+/// reject other schemas marked as strict.
 fn is_strict(schema: &Value, depth: usize) -> bool {
     let Some(object) = schema.as_object().filter(|_| depth > 0) else { return false };
     let below = |schema: &Value| is_strict(schema, depth - 1);

@@ -1,17 +1,17 @@
-//! The arguments of a call as Python writes it: `(city="Kyoto", days=3)`.
+//! The arguments of a Python-style call: `(city="Kyoto", days=3)`.
 
 use super::{Ending, Place, Reader, Repair, Repairs, Source, plain};
 
-/// What stood between the brackets of a call.
+/// The content of the parentheses of a call.
 #[derive(Debug, Clone)]
 pub(crate) struct Arguments {
-    /// The arguments with names: the text of an object.
+    /// The named arguments, as the text of a JSON object.
     pub(crate) named: String,
-    /// How many have names.
+    /// The number of named arguments.
     pub(crate) count: usize,
-    /// Those without, each the text of a value.
+    /// The positional arguments, each as JSON text.
     pub(crate) positional: Vec<String>,
-    /// The byte behind the closing bracket.
+    /// The offset after the closing parenthesis.
     pub(crate) end: usize,
     pub(crate) repairs: Repairs,
     pub(crate) ending: Ending,
@@ -19,7 +19,7 @@ pub(crate) struct Arguments {
 }
 
 impl Arguments {
-    /// Reads the arguments whose opening bracket stands at `at`.
+    /// Parses the arguments whose opening parenthesis is at `at`.
     pub(crate) fn read(source: &Source<'_>, at: usize) -> Option<Self> {
         let mut reader = Reader::new(source, at);
         if reader.peek()? != '(' {
@@ -82,7 +82,7 @@ impl Reader<'_, '_> {
         }
     }
 
-    /// `name=`, or `"name"=` and `name:` as some write it.
+    /// `name=`, or the variants `"name"=` and `name:`.
     fn name_before_equals(&mut self) -> Option<String> {
         let from = self.at;
         let quoted = matches!(self.source.char_at(from), Some('"' | '\''));
@@ -112,7 +112,7 @@ impl Reader<'_, '_> {
         Some(name)
     }
 
-    /// A literal; or an expression, kept as its text.
+    /// A literal, or an expression, which is kept as text.
     fn expression(&mut self) -> Option<bool> {
         self.skip_space();
         let (from, before) = (self.at, self.out.len());
@@ -123,7 +123,7 @@ impl Reader<'_, '_> {
         if let (Some(found), true) = (read, matches!(follows, None | Some(',' | ')'))) {
             return Some(found);
         }
-        // `[0] * 3`, `"a" + b`: what it comes to is for whoever runs it to say.
+        // `[0] * 3`, `"a" + b`: expressions are not evaluated.
         self.out.truncate(before);
         (self.at, self.repairs, self.ending) = (from, repairs, ending);
         self.repairs.add(Repair::Literal);
@@ -132,7 +132,7 @@ impl Reader<'_, '_> {
         Some(true)
     }
 
-    /// The text up to the comma or bracket that ends the argument; brackets and quotes inside are respected.
+    /// The text up to the comma or parenthesis that ends the argument, respecting nested brackets and quotes.
     fn raw_expression(&mut self) -> Option<String> {
         let from = self.at;
         let mut depth = 0_usize;
@@ -151,7 +151,7 @@ impl Reader<'_, '_> {
             }
             self.at += character.len_utf8();
         }
-        // Brackets or quotes without an end: this is no call.
+        // Unclosed brackets or quotes: this is not a call.
         self.source.char_at(self.at)?;
         Some(self.source.slice(from, self.at).trim().to_owned())
     }

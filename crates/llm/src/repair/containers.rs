@@ -1,17 +1,17 @@
-//! Objects, lists and tuples: what closes them, what separates their members, and what to do where that is missing.
+//! Objects, lists and tuples, with missing or wrong separators and brackets.
 
 use toolhub_core::json::MAX_DEPTH;
 
 use super::{Ending, Place, Reader, Repair};
 
-/// What came of looking for one more member.
+/// The result of searching for another member.
 enum Next {
     Member,
     End,
 }
 
 impl Reader<'_, '_> {
-    /// The object, list or tuple that begins here.
+    /// Parses the object, list or tuple at this position.
     pub(super) fn container(&mut self) -> Option<()> {
         match self.peek()? {
             '{' => self.object(),
@@ -30,7 +30,7 @@ impl Reader<'_, '_> {
         Some(())
     }
 
-    /// Whether something around what is read now is closed by `close`.
+    /// Whether `close` closes an outer container.
     fn closes_outer(&self, close: char) -> bool {
         self.open.iter().rev().skip(1).any(|&outer| outer == close)
     }
@@ -39,7 +39,7 @@ impl Reader<'_, '_> {
         self.enter('}')?;
         self.skip_space();
         if self.peek() == Some('{') {
-            // `{{"name": …}}` is how templates escape a brace.
+            // `{{"name": …}}`: templates escape braces by doubling them.
             self.repairs.add(Repair::DoubledBraces);
             self.object()?;
             self.skip_space();
@@ -68,7 +68,7 @@ impl Reader<'_, '_> {
         Some(())
     }
 
-    /// One member; `false` where it had no value.
+    /// Parses a member; `false` if it has no value.
     fn member(&mut self) -> Option<bool> {
         self.key()?;
         self.skip_space();
@@ -86,7 +86,7 @@ impl Reader<'_, '_> {
                 return Some(false);
             }
             Some('"' | '\'' | '{' | '[' | '“' | '0'..='9') => self.repairs.add(Repair::MissingComma),
-            // Neither a member of an object nor anything else that is known.
+            // Not a member of an object.
             Some(_) => return None,
         }
         self.out.push(':');
@@ -157,7 +157,7 @@ impl Reader<'_, '_> {
         self.open.pop();
         if close == ')' {
             self.repairs.add(Repair::Literal);
-            // `(5)` is a number in brackets, `(5,)` a tuple.
+            // `(5)` is a number in parentheses, `(5,)` a tuple.
             if count == 1 && commas == 0 {
                 self.out.pop();
                 self.out.remove(before);
@@ -166,7 +166,7 @@ impl Reader<'_, '_> {
         Some(())
     }
 
-    /// Moves to the next member, or past the end of the container that `close` closes.
+    /// Moves to the next member, or past the end of the container closed by `close`.
     fn next_member(&mut self, close: char) -> Option<Next> {
         let first = matches!(self.out.chars().next_back(), Some('{' | '['));
         let mut commas = 0_usize;
@@ -197,7 +197,7 @@ impl Reader<'_, '_> {
                     self.repairs.add(Repair::ExtraBrace);
                     self.advance();
                 }
-                // An object cannot hold an object without a name: the one around it was not closed.
+                // An object cannot contain an object without a key, so the outer one is unclosed.
                 '{' if close == '}' => {
                     self.repairs.add(Repair::Unclosed);
                     return self.closes_outer(']').then_some(Next::End);
@@ -215,7 +215,7 @@ impl Reader<'_, '_> {
         }
     }
 
-    /// Skips `...`, which stands for what somebody did not care to write.
+    /// Skips `...`, a placeholder.
     pub(super) fn ellipsis(&mut self) -> bool {
         let length = if self.source.starts_with(self.at, "...") {
             3

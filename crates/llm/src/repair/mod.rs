@@ -1,5 +1,5 @@
-//! Malformed JSON whose meaning is plain becomes the JSON that was meant, and what was mended is told. Linear in the
-//! text, bounded in depth; numbers keep their spelling.
+//! Repairs malformed JSON whose meaning is unambiguous, and records the repairs. Time is linear in the text, depth is
+//! bounded; numbers keep their spelling.
 
 mod arguments;
 mod containers;
@@ -17,36 +17,36 @@ pub use self::notes::{Repair, Repairs};
 pub(crate) use self::arguments::Arguments;
 pub(crate) use self::text::{LOOK_BEHIND, Source};
 
-/// How far a value got before its text ended.
+/// Whether a value is complete.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Ending {
-    /// To its own end.
+    /// Complete.
     #[default]
     Whole,
-    /// The text ended between two members: what is there is whole.
+    /// The text ended between two members: the members are complete.
     Unclosed,
-    /// The text ended inside a value, which is therefore shorter than it was meant to be.
+    /// The text ended inside a value, which is truncated.
     CutInside,
 }
 
-/// A value that was read.
+/// A parsed value.
 #[derive(Debug, Clone)]
 pub struct Mended {
     /// The value.
     pub json: RawJson,
-    /// The byte behind it.
+    /// The offset after it.
     pub end: usize,
-    /// What was mended.
+    /// The repairs.
     pub repairs: Repairs,
-    /// How far it got.
+    /// Whether it is complete.
     pub ending: Ending,
-    /// Whether it holds a `...` where a value would stand: somebody shows a form and means no value.
+    /// Whether it contains `...` in place of a value, as in an illustration of the syntax.
     pub placeholder: bool,
 }
 
-/// The first value in `text`, whatever stands around it.
+/// Parses the first value in `text`, ignoring the text around it.
 pub fn repair(text: &str) -> Option<Mended> {
-    /// A text with more braces than this before its value is no malformed JSON.
+    /// Maximum number of opening brackets at which a value is tried.
     const TRIES: usize = 8;
     let source = Source::new(text);
     let begins = |(at, character): (usize, char)| matches!(character, '{' | '[' | '｛' | '［').then_some(at);
@@ -64,12 +64,12 @@ pub fn repair(text: &str) -> Option<Mended> {
     None
 }
 
-/// The object or list that begins at `at`.
+/// Parses the object or list at `at`.
 pub(crate) fn value_at(source: &Source<'_>, at: usize) -> Option<Mended> {
     strict_at(source, at).or_else(|| lenient_at(source, at))
 }
 
-/// The object or list that begins at `at`, where nothing has to be mended.
+/// Parses the object or list at `at` if it is valid JSON.
 pub(crate) fn strict_at(source: &Source<'_>, at: usize) -> Option<Mended> {
     let rest = source.rest(at);
     if !rest.starts_with(['{', '[']) {
@@ -81,7 +81,7 @@ pub(crate) fn strict_at(source: &Source<'_>, at: usize) -> Option<Mended> {
         Ok(raw) => {
             source.spend(raw.get().len());
             let json = RawJson::from(raw);
-            // A lone half of a surrogate pair is JSON by its grammar, and no text.
+            // A lone surrogate escape is valid by the grammar of JSON, but not a valid string.
             let whole = json.too_deep().is_none() && (!raw.get().contains("\\u") || decodes(raw.get()));
             let (end, repairs) = (at + stream.byte_offset(), Repairs::default());
             whole.then_some(Mended { json, end, repairs, ending: Ending::Whole, placeholder: false })
@@ -110,20 +110,20 @@ fn lenient_at(source: &Source<'_>, at: usize) -> Option<Mended> {
     reader.finish(end)
 }
 
-/// What a value stands in: decides what may follow it.
+/// The context of a value, which determines what may follow it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Place {
-    /// The name of a member.
+    /// The key of a member.
     Key,
     /// The value of a member.
     Member,
     /// An item of a list.
     Item,
-    /// An argument of a call as Python writes it.
+    /// An argument of a Python-style call.
     Argument,
 }
 
-/// Reads a value by a grammar that is wider than JSON's, and writes what was meant.
+/// Parses a superset of JSON and writes valid JSON.
 pub(crate) struct Reader<'s, 't> {
     source: &'s Source<'t>,
     at: usize,
@@ -131,9 +131,9 @@ pub(crate) struct Reader<'s, 't> {
     repairs: Repairs,
     ending: Ending,
     placeholder: bool,
-    /// What stands around what is read, outermost first: its closing character.
+    /// The closing characters of the open containers, outermost first.
     open: Vec<char>,
-    /// Looking ahead is paid for, so that no text takes more than linear time.
+    /// Remaining budget: lookahead consumes it, so that the time is linear.
     steps: usize,
 }
 
@@ -144,7 +144,7 @@ impl<'s, 't> Reader<'s, 't> {
         Self { source, at, out, repairs, ending: Ending::Whole, placeholder: false, open, steps }
     }
 
-    /// The character here, punctuation of full width taken for what it means.
+    /// The character at this position, with full-width punctuation normalized.
     fn peek(&self) -> Option<char> {
         self.source.char_at(self.at).map(plain)
     }
@@ -158,7 +158,7 @@ impl<'s, 't> Reader<'s, 't> {
         }
     }
 
-    /// Pays for `count` characters looked at; `None` once there is nothing left to pay with.
+    /// Consumes budget for `count` characters; `None` if it is exhausted.
     fn pay(&mut self, count: usize) -> Option<()> {
         self.steps = self.steps.checked_sub(count)?;
         Some(())
@@ -186,7 +186,7 @@ impl<'s, 't> Reader<'s, 't> {
     }
 }
 
-/// Punctuation of full width as its plain form.
+/// Converts full-width punctuation to ASCII.
 pub(crate) fn plain(character: char) -> char {
     match character {
         '：' => ':',

@@ -1,53 +1,53 @@
-//! What was mended, as a set, and in words.
+//! The set of repairs, and their descriptions.
 
 use toolhub_core::lang::Text;
 
-/// One kind of mending.
+/// A kind of repair.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Repair {
-    /// Quotes that JSON does not know, or none where they are needed.
+    /// Invalid or missing quotes.
     Quotes,
-    /// A quote inside a text that was not escaped.
+    /// An unescaped quote inside a string.
     InnerQuote,
-    /// An escape that JSON does not know.
+    /// An invalid escape.
     Escape,
-    /// A line break inside a text.
+    /// A raw control character inside a string.
     RawControl,
-    /// `True`, `None`, a tuple and the like.
+    /// `True`, `None`, a tuple or another Python literal.
     Literal,
-    /// A number spelled otherwise than JSON spells it.
+    /// A number in a notation that is invalid in JSON.
     Number,
     /// Comments.
     Comments,
-    /// A comma too many, or in a strange place.
+    /// A superfluous comma.
     ExtraComma,
-    /// A comma or colon that is missing.
+    /// A missing comma or colon.
     MissingComma,
-    /// Punctuation of full width.
+    /// Full-width punctuation.
     FullWidth,
-    /// Braces written twice.
+    /// Doubled braces.
     DoubledBraces,
-    /// A closing brace that nothing opened.
+    /// An unmatched closing brace.
     ExtraBrace,
-    /// A brace, bracket or tag that was not closed.
+    /// An unclosed brace, bracket or tag.
     Unclosed,
-    /// The text broke off.
+    /// Truncated text.
     CutOff,
-    /// A name without a value.
+    /// A key without a value.
     NoValue,
-    /// Words around the value.
+    /// Text around the value.
     TextAround,
-    /// A whole object written as a text.
+    /// An object encoded as a string.
     TextForObject,
-    /// Arguments without names.
+    /// Positional arguments.
     Positional,
-    /// A tool's name spelled otherwise.
+    /// A misspelled tool name.
     ToolName,
-    /// Arguments that stood beside the tool's name.
+    /// Arguments beside the tool name.
     FlatArguments,
-    /// One text where an object of arguments belongs.
+    /// A string in place of the arguments object.
     BareArgument,
-    /// One call over and over.
+    /// The same call in a loop.
     Repeated,
 }
 
@@ -76,32 +76,32 @@ const ALL: [(Repair, &str, &str); 22] = [
     (Repair::Repeated, "the same calls over and over, each taken once", "同样的调用反复出现，各取一次"),
 ];
 
-/// What was mended.
+/// A set of repairs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Repairs(u32);
 
 impl Repairs {
-    /// Notes one more.
+    /// Adds a repair.
     pub fn add(&mut self, repair: Repair) {
         self.0 |= 1 << repair as u32;
     }
 
-    /// Notes all of the others'.
+    /// Adds all repairs of `other`.
     pub fn join(&mut self, other: Self) {
         self.0 |= other.0;
     }
 
-    /// Whether that was mended.
+    /// Whether the set contains a repair.
     pub fn has(self, repair: Repair) -> bool {
         self.0 & (1 << repair as u32) != 0
     }
 
-    /// Whether nothing was.
+    /// Whether the set is empty.
     pub fn is_empty(self) -> bool {
         self.0 == 0
     }
 
-    /// In words.
+    /// The descriptions.
     pub fn texts(self) -> Vec<Text> {
         let noted = ALL.iter().filter(|(repair, ..)| self.has(*repair));
         noted.map(|(_, en, zh)| Text::new(format!("mended: {en}"), format!("已修正：{zh}"))).collect()

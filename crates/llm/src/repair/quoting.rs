@@ -1,9 +1,9 @@
-//! Quotes: which kinds there are, what ends each, and whether a quote ends its text or is a part of it.
+//! Quotes: their kinds, what closes each, and whether a quote ends its string or is part of it.
 
 use super::{Place, Reader, plain};
 use crate::repair::Source;
 
-/// A kind of quote, by how it begins.
+/// A kind of quote.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Quote {
     Double,
@@ -19,18 +19,18 @@ pub(super) enum Quote {
     LongDouble,
     /// Python's `'''`.
     LongSingle,
-    /// `<|"|>`, as Gemma 4 quotes.
+    /// `<|"|>`, the quote of Gemma 4.
     Gemma,
-    /// `<escape>`, as FunctionGemma quotes.
+    /// `<escape>`, the quote of FunctionGemma.
     Escape,
 }
 
-/// The quote that begins at `at`, and where its content begins.
+/// The quote at `at`, and the start of its content.
 pub(super) fn quote_at(source: &Source<'_>, at: usize) -> Option<(Quote, usize)> {
     let first = source.char_at(at)?;
     let after = at + first.len_utf8();
     Some(match first {
-        // `"""` begins a long text in Python; where it does not end as one it is an empty text and a quote.
+        // `"""` begins a long string in Python; if it is not closed, it is an empty string and a quote.
         '"' if source.starts_with(at, "\"\"\"") && source.find(at + 3, "\"\"\"").is_some() => {
             (Quote::LongDouble, at + 3)
         }
@@ -45,7 +45,7 @@ pub(super) fn quote_at(source: &Source<'_>, at: usize) -> Option<(Quote, usize)>
         '「' => (Quote::Corner, after),
         '<' if source.starts_with(at, "<|\"|>") => (Quote::Gemma, at + 5),
         '<' if source.starts_with(at, "<escape>") => (Quote::Escape, at + 8),
-        // Python's prefixes.
+        // Python's string prefixes.
         'r' | 'b' | 'f' | 'u' if matches!(source.char_at(after), Some('"' | '\'')) => {
             let (quote, begin) = quote_at(source, after)?;
             (quote, begin)
@@ -55,7 +55,7 @@ pub(super) fn quote_at(source: &Source<'_>, at: usize) -> Option<(Quote, usize)>
 }
 
 impl Quote {
-    /// How long the closing quote at `at` is; 0 where none stands there.
+    /// The length of the closing quote at `at`; 0 if there is none.
     pub(super) fn length_at(self, source: &Source<'_>, at: usize) -> usize {
         let fixed = |text: &str| if source.starts_with(at, text) { text.len() } else { 0 };
         match self {
@@ -82,17 +82,17 @@ impl Quote {
         }
     }
 
-    /// Whether it cannot be mistaken for a part of the text.
+    /// Whether the quote is unambiguous, so that it cannot be part of the string.
     pub(super) fn is_long(self) -> bool {
         matches!(self, Self::LongDouble | Self::LongSingle | Self::Gemma | Self::Escape)
     }
 }
 
-/// A name of a member is hardly ever longer.
+/// Maximum length of a key, in characters.
 const LONGEST_KEY: usize = 96;
 
 impl Reader<'_, '_> {
-    /// Whether a quote that ends at `after` ends its text, by what stands behind it.
+    /// Whether a quote that ends at `after` closes its string, judged by the text after it.
     pub(super) fn closes(&mut self, after: usize, place: Place) -> Option<bool> {
         if place == Place::Key {
             return Some(true);
@@ -119,7 +119,7 @@ impl Reader<'_, '_> {
                     self.source.char_at(behind).is_none_or(|then| !then.is_alphanumeric())
                 }
                 (Place::Argument, '+' | '.' | '%' | '*') => false,
-                // A comma is missing between two members: the next one has quotes, or a line of its own.
+                // A missing comma between two members: the next one is quoted or on a new line.
                 (Place::Member, '"' | '\'' | '“') => self.member_follows(next)?,
                 (Place::Member, _) => {
                     self.source.slice(after, next).contains('\n') && self.member_follows(next)?
@@ -132,7 +132,7 @@ impl Reader<'_, '_> {
         )
     }
 
-    /// Whether a member of an object, or the object's end, stands at `at`.
+    /// Whether a member of an object, or the end of the object, is at `at`.
     fn member_follows(&mut self, at: usize) -> Option<bool> {
         let Some(first) = self.source.char_at(at) else { return Some(true) };
         if matches!(plain(first), '}' | ',' | '/' | '#' | '.') {
@@ -150,7 +150,7 @@ impl Reader<'_, '_> {
             }
             if colon && closed && place > at {
                 self.pay(count)?;
-                // `Note: …` in a sentence is no member; what follows a colon is a value or a space.
+                // A key with a colon begins the next member.
                 return Some(true);
             }
             let ends = match (quoted, closed) {
@@ -165,11 +165,11 @@ impl Reader<'_, '_> {
             place += character.len_utf8();
         }
         self.pay(count)?;
-        // At the end of the text a name may have begun.
+        // At the end of the text a key may have begun.
         Some(place >= self.source.len() && quoted)
     }
 
-    /// Whether an item of a list, or the list's end, stands at `at`.
+    /// Whether an item of a list, or the end of the list, is at `at`.
     fn item_follows(&self, at: usize) -> bool {
         let Some(first) = self.source.char_at(at) else { return true };
         match plain(first) {
@@ -182,7 +182,7 @@ impl Reader<'_, '_> {
         }
     }
 
-    /// Whether another argument, or the end of the arguments, stands at `at`.
+    /// Whether another argument, or the end of the arguments, is at `at`.
     fn argument_follows(&mut self, at: usize) -> Option<bool> {
         let mut place = at;
         let mut count = 0_usize;

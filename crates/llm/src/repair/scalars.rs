@@ -1,9 +1,9 @@
-//! Numbers, words and whatever else stands for a single value.
+//! Numbers, literals and unquoted strings.
 
 use super::{Ending, Place, Reader, Repair};
 
 impl Reader<'_, '_> {
-    /// The value that begins here; `false` where there is none.
+    /// Parses the value at this position; `false` if there is none.
     pub(super) fn value(&mut self, place: Place) -> Option<bool> {
         self.pay(1)?;
         self.skip_space();
@@ -25,7 +25,7 @@ impl Reader<'_, '_> {
         self.bare(place)
     }
 
-    /// A value without quotes: a number, a word that means something, or a text.
+    /// A value without quotes: a number, a literal or a string.
     fn bare(&mut self, place: Place) -> Option<bool> {
         let from = self.at;
         let mut depth = 0_usize;
@@ -41,7 +41,7 @@ impl Reader<'_, '_> {
                 }
                 ',' => depth == 0,
                 '}' | ']' | ')' | '\n' => true,
-                // A comment behind the value.
+                // A comment after the value.
                 '/' => self.source.starts_with(self.at, " //") || self.source.starts_with(self.at, "//"),
                 '#' => true,
                 _ => false,
@@ -79,7 +79,7 @@ impl Reader<'_, '_> {
     }
 }
 
-/// What a bare word means in JSON, Python or JavaScript.
+/// Converts a literal of JSON, Python or JavaScript.
 fn literal(word: &str) -> Option<&'static str> {
     Some(match word {
         "true" | "True" | "TRUE" => "true",
@@ -89,7 +89,7 @@ fn literal(word: &str) -> Option<&'static str> {
     })
 }
 
-/// A number that JSON would spell otherwise, where it certainly is one.
+/// Converts a number in a notation that is invalid in JSON; `None` if it is not certainly a number.
 fn number(word: &str) -> Option<String> {
     let (sign, digits) = match word.as_bytes().first()? {
         b'-' => ("-", word.get(1..)?),
@@ -99,7 +99,7 @@ fn number(word: &str) -> Option<String> {
     if let Some(hex) = digits.strip_prefix("0x").or_else(|| digits.strip_prefix("0X")) {
         return u128::from_str_radix(hex, 16).ok().map(|value| format!("{sign}{value}"));
     }
-    // `1_000` is a number in Python; `007` is rather a name made of digits.
+    // `1_000` is a number in Python; `007` is an identifier rather than a number.
     let plain: String = digits.chars().filter(|&character| character != '_').collect();
     let spelled = match plain.split_once('.') {
         Some(("", fraction)) => format!("{sign}0.{fraction}"),

@@ -1,11 +1,11 @@
-//! Texts in any kind of quotes: where they end is decided by what stands behind a quote, since quotes inside are often
-//! not escaped.
+//! Strings in any kind of quotes. The text after a quote decides whether it closes the string, since inner quotes are
+//! often unescaped.
 
 use super::quoting::{Quote, quote_at};
 use super::{Ending, Place, Reader, Repair};
 
 impl Reader<'_, '_> {
-    /// The text in quotes that begins here; `false` where no quote stands here.
+    /// Parses the quoted string at this position; `false` if there is no quote.
     pub(super) fn string(&mut self, place: Place) -> Option<bool> {
         let Some((quote, begin)) = quote_at(self.source, self.at) else { return Some(false) };
         if quote != Quote::Double {
@@ -15,7 +15,7 @@ impl Reader<'_, '_> {
         self.out.push('"');
         let (start, rejected) = (begin, self.content(begin, quote, place)?);
         if let Some(first) = rejected {
-            // The text never came to an end: the first quote that looked like a mark inside it was its end after all.
+            // The string is unclosed, so the first quote that was taken for a part of it closes it.
             self.out.truncate(before + 1);
             self.at = start;
             while self.at < first {
@@ -30,7 +30,7 @@ impl Reader<'_, '_> {
         Some(true)
     }
 
-    /// Writes the content; the first quote that was taken for a part of it, where the text ended before the content did.
+    /// Writes the content. If the text ends first, returns the first quote that was taken for a part of the content.
     fn content(&mut self, begin: usize, quote: Quote, place: Place) -> Option<Option<usize>> {
         self.at = begin;
         let mut rejected = None;
@@ -59,7 +59,7 @@ impl Reader<'_, '_> {
         }
     }
 
-    /// Writes one character of the content, or one escape.
+    /// Writes one character or escape of the content.
     fn character(&mut self, quote: Quote) -> Option<()> {
         let character = self.source.char_at(self.at)?;
         self.at += character.len_utf8();
@@ -96,7 +96,7 @@ impl Reader<'_, '_> {
         Some(())
     }
 
-    /// An escape by the character's number.
+    /// A numeric escape.
     fn coded(&mut self, digits: usize, letter: &str) {
         let number = |from: usize| u32::from_str_radix(self.source.slice(from, from + digits), 16).ok();
         let Some(high) = number(self.at) else {
@@ -122,7 +122,7 @@ impl Reader<'_, '_> {
         self.write_character(char::from_u32(code).unwrap_or('\u{fffd}'));
     }
 
-    /// `'a' 'b'` is one text in Python.
+    /// Adjacent strings are concatenated in Python: `'a' 'b'`.
     fn concatenated(&mut self, place: Place) -> Option<()> {
         loop {
             let next = self.source.skip_space(self.at);
@@ -139,7 +139,7 @@ impl Reader<'_, '_> {
         }
     }
 
-    /// Writes a text with its quotes.
+    /// Writes a string with quotes.
     pub(super) fn write_text(&mut self, text: &str) {
         self.out.push('"');
         for character in text.chars() {

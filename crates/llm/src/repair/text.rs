@@ -1,12 +1,12 @@
-//! The text that readers look at: it notices when somebody looked past its end, so that a reader of a stream knows that
-//! more text could change what was decided, and it bounds the work spent on it.
+//! The source text of the parsers. It records whether its end was inspected, so that a stream parser can detect that
+//! more text could change a decision, and it limits the total work.
 
 use std::cell::Cell;
 
-/// How much before a place may matter for what stands there.
+/// How many bytes before a position may affect its interpretation.
 pub(crate) const LOOK_BEHIND: usize = 512;
 
-/// A text, or the beginning of one.
+/// A text, possibly incomplete.
 #[derive(Debug)]
 pub(crate) struct Source<'t> {
     text: &'t str,
@@ -20,7 +20,7 @@ impl<'t> Source<'t> {
         Self { text, end_seen: Cell::new(false), work: Cell::new(0), stop: Cell::new(None) }
     }
 
-    /// The same text up to `end`. Whoever looks past that has not looked past the whole text's end.
+    /// The text up to `end`. Reaching this end does not count as reaching the end of the whole text.
     pub(crate) fn up_to(&self, end: usize) -> Source<'t> {
         Source::new(self.text.get(..end).unwrap_or(self.text))
     }
@@ -33,22 +33,22 @@ impl<'t> Source<'t> {
         self.text.len()
     }
 
-    /// Notes that the end was looked at.
+    /// Records that the end was inspected.
     pub(crate) fn touch_end(&self) {
         self.end_seen.set(true);
     }
 
-    /// Whether somebody looked at the end since this was last asked.
+    /// Returns and resets whether the end was inspected.
     pub(crate) fn take_end_seen(&self) -> bool {
         self.end_seen.replace(false)
     }
 
-    /// Notes that so many bytes were worked on.
+    /// Adds to the work done, in bytes.
     pub(crate) fn spend(&self, bytes: usize) {
         self.work.set(self.work.get().saturating_add(bytes));
     }
 
-    /// Whether more work was done than any honest text needs.
+    /// Whether the work exceeds the limit, which valid text does not reach.
     pub(crate) fn exhausted(&self) -> bool {
         self.work.get() > 16 * self.text.len() + (1 << 18)
     }
@@ -73,7 +73,7 @@ impl<'t> Source<'t> {
         found
     }
 
-    /// As much of what stands before `at` as can matter for what stands there.
+    /// The text before `at`, as far as it may matter.
     pub(crate) fn behind(&self, at: usize) -> &'t str {
         let mut from = at.saturating_sub(LOOK_BEHIND);
         while !self.text.is_char_boundary(from) {
@@ -82,13 +82,13 @@ impl<'t> Source<'t> {
         self.slice(from, at)
     }
 
-    /// What stands before `at` in its line.
+    /// The text before `at` on its line.
     pub(crate) fn line_before(&self, at: usize) -> &'t str {
         self.behind(at).rsplit('\n').next().unwrap_or_default()
     }
 
-    /// The end that `find` gives for a place, which holds for every place between the two: asked for from left to right, it
-    /// is looked for once.
+    /// Caches the result of `find`, which is the same for every position up to it: scanning from left to right computes
+    /// it once.
     pub(crate) fn remembered(&self, at: usize, find: impl FnOnce() -> usize) -> usize {
         if let Some((from, to)) = self.stop.get()
             && (from..=to).contains(&at)
@@ -108,7 +108,7 @@ impl<'t> Source<'t> {
         self.slice(0, at).chars().next_back()
     }
 
-    /// Whether `prefix` stands at `at`, in either case of ASCII letters.
+    /// Whether `prefix` is at `at`, ignoring ASCII case.
     pub(crate) fn starts_with(&self, at: usize, prefix: &str) -> bool {
         let rest = self.rest(at).as_bytes();
         if rest.len() < prefix.len() && prefix.as_bytes()[..rest.len()].eq_ignore_ascii_case(rest) {
@@ -117,7 +117,7 @@ impl<'t> Source<'t> {
         rest.get(..prefix.len()).is_some_and(|start| start.eq_ignore_ascii_case(prefix.as_bytes()))
     }
 
-    /// Where `needle` is found from `at` on.
+    /// Finds `needle` from `at` on.
     pub(crate) fn find(&self, at: usize, needle: &str) -> Option<usize> {
         let found = self.rest(at).find(needle);
         self.spend(found.unwrap_or(self.rest(at).len()));
@@ -127,7 +127,7 @@ impl<'t> Source<'t> {
         found.map(|offset| at + offset)
     }
 
-    /// The end of the line that `at` stands in, without its line break.
+    /// The end of the line of `at`, without the line break.
     pub(crate) fn line_end(&self, at: usize) -> usize {
         self.find(at, "\n").unwrap_or(self.text.len())
     }
@@ -142,7 +142,7 @@ impl<'t> Source<'t> {
         at
     }
 
-    /// Past white space and comments, and whether there were comments.
+    /// Skips white space and comments. Returns whether there were comments.
     pub(crate) fn skip_space_and_comments(&self, mut at: usize) -> (usize, bool) {
         let mut comments = false;
         loop {

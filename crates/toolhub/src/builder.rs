@@ -174,7 +174,8 @@ impl HubBuilder {
         self
     }
 
-    /// For a gateway with a single client, as over stdio: requests of servers and their state belong to this client.
+    /// For a gateway with a single client, as over stdio: servers may receive the roots of this client and keep them, since there
+    /// is no other client.
     #[must_use]
     pub fn single_client(mut self) -> Self {
         self.single_client = true;

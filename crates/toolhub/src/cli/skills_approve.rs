@@ -144,8 +144,8 @@ pub(super) fn counted(files: &FileSet, lang: Lang) -> String {
     }
 }
 
-/// The owner's consent: by a prompt at a terminal. Without a terminal, only read-only skills without suspicious findings are
-/// approved; otherwise returns the reason.
+/// The owner's consent: by a prompt at a terminal. Without a terminal, only skills without suspicious findings that request no
+/// write access, environment variables or network are approved; otherwise returns the reason.
 async fn consent(app: &App, known: &Known, suspicious: &[Finding]) -> anyhow::Result<Result<(), String>> {
     let (lang, asked) = (app.lang(), &known.skill.asked);
     let name = visible(&known.skill.name);

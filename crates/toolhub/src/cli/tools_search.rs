@@ -24,7 +24,7 @@ pub(crate) async fn run(app: &App, args: SearchArgs) -> anyhow::Result<Exit> {
         listing(app, hub, hub.list_missing()).await?;
     }
     let found = app.interruptible(hub.search(&args.query, args.limit)).await?;
-    // `--explain` also shows the tools below the threshold.
+    // `--explain` and `--all` also show hits that are not relevant.
     let shown = if args.explain || args.all { found.hits.as_slice() } else { found.fitting() };
     if app.screen.json {
         let all: Vec<RawObject> =

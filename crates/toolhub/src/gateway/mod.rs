@@ -156,7 +156,7 @@ impl Gateways {
         Ok(changes)
     }
 
-    /// Polls for changed skills: they are files, and there is no notification of their changes.
+    /// Polls for changed skills: those of the hub are files without change notifications. Also lists the skills of servers.
     async fn follow_skills(&self) {
         loop {
             tokio::time::sleep(SKILLS_KEEP).await;

@@ -300,7 +300,7 @@ fn is_recent(at: SystemTime, span: Duration) -> bool {
 }
 
 /// Adds the server prefix to names of prompts that several servers have or that are reserved. Prefixed names are assigned first,
-/// so that they do not depend on the order of the servers.
+/// so that no other prompt can take them, whatever the order of the servers.
 fn name_prompts(reserved: &ReservedNames, things: &mut [Thing], count: &BTreeMap<String, usize>) {
     let source = |thing: &Thing| Source::Server(thing.server.id().clone());
     let prefixed = |thing: &Thing| {

@@ -81,7 +81,7 @@ impl HubBackend {
                 entry: entry_shown.unwrap_or_else(|| entry.raw.clone()),
                 home: Home::Server(server, entry),
             };
-            // Skills whose URI is still not unique, or that have another scheme, are omitted.
+            // Skips a skill whose URI is still not unique. URIs with another scheme are never prefixed.
             if !shown.iter().any(|known| known.uri == one.uri) {
                 shown.push(one);
             }

@@ -51,7 +51,7 @@ impl Hub {
         all
     }
 
-    /// The tools of a skill that would be called instead of a native tool with the same name.
+    /// The names that native tools have, too: tools of a skill with these names would be called instead.
     pub fn shadowed_by<'a>(&self, names: impl IntoIterator<Item = &'a str>) -> Vec<String> {
         let catalog = self.catalog();
         let native = |name: &&str| catalog.named(name).any(|entry| entry.tool.source == Source::Native);

@@ -1,30 +1,31 @@
-//! The null model: how much of a request a tool would have by chance, were words strewn over the tools at random.
+//! The null model: the part of a request that a tool would match by chance if words were distributed over the tools
+//! at random.
 
 use crate::document::Document;
 use crate::index::Index;
 use crate::query::{Notion, Query};
 
-/// Words past this many are not looked at, as the time must stay bounded.
+/// Maximum number of words; bounds the time.
 const MOST_WORDS: usize = 128;
 
-/// A word that nearly every tool has says nothing, and its chance is kept below one.
+/// Upper bound of a chance: a word that nearly every tool has carries no information.
 const LIKELIEST: f32 = 0.95;
 
-/// The tools of one server speak of one thing, so that its words stand in most of them, and say little about how usual
-/// a word is. Beside this many tools of other servers each of them counts half.
+/// The tools of one server share a topic, so that its words occur in most of them and say little about the general
+/// frequency of a word. With this many tools of other servers, each tool of the server counts half.
 const OTHERS_FOR_HALF: f32 = 4.0;
 
-/// The tilts that are tried, and the step between them.
+/// The number of tilts that are tried, and the step between them.
 const TILTS: u8 = 24;
 const TILT: f32 = 0.08;
 
-/// For each word of a request the chance that a tool has it, and what having it says: the more, the rarer.
+/// For each word of a request, the chance that a tool has it, and its information: higher for rarer words.
 pub(crate) struct Chance {
     words: Vec<(f32, f32)>,
 }
 
 impl Chance {
-    /// The chances of a request's words among the tools of an index, for a tool like this one.
+    /// The chances of a request's words among the tools of an index, for a tool of this source.
     fn of(index: &Index, query: &Query, document: &Document) -> Self {
         let siblings = index.of_source(&document.tool.source);
         let own = siblings.len() as f32;
@@ -40,7 +41,7 @@ impl Chance {
         let chance = |notion: &Notion| {
             let any = || notion.any.iter().map(|(term, share)| having(*term) * share).sum();
             let whole = notion.all.iter().map(|term| having(*term)).reduce(f32::min);
-            // Between two Chinese texts the characters count; what their words mean in English would only blur them.
+            // Between two Chinese texts only the characters count; English translations would blur the result.
             let having = if document.chinese { whole.unwrap_or_else(any) } else { any() };
             let chance = ((having + 0.5) / (all + 1.0)).min(LIKELIEST);
             (chance, -notion.weight.min(1.0) * chance.ln())
@@ -48,8 +49,8 @@ impl Chance {
         Self { words: query.notions.iter().take(MOST_WORDS).map(chance).collect() }
     }
 
-    /// How unlikely it is to have as much of the request as this document: the negative logarithm of a bound on the
-    /// chance (Chernoff's, for a sum of independent words).
+    /// How unlikely it is to match as much of the request as this document: the negative logarithm of an upper bound
+    /// on the chance (Chernoff bound for a sum of independent words).
     pub(crate) fn surprise(index: &Index, query: &Query, document: &Document) -> f32 {
         let chance = Self::of(index, query, document);
         let says = query.notions.iter().zip(&chance.words);
@@ -63,7 +64,7 @@ impl Chance {
             let expected =
                 self.words.iter().map(|(chance, says)| (chance * ((tilt * says).exp() - 1.0)).ln_1p());
             let bound = tilt * had - expected.sum::<f32>();
-            // The bound is concave in the tilt: past its top it only falls.
+            // The bound is concave in the tilt: after its maximum it only decreases.
             if bound < best {
                 break;
             }
@@ -73,14 +74,14 @@ impl Chance {
     }
 }
 
-/// How fully a document has the word of the request that it has most fully, from 0 to 1. A word of asking is no full one,
-/// nor is one that only has a relative there.
+/// The highest presence of any word of the request in a document, from 0 to 1. Request words ("help", "show") and
+/// related words count less than 1.
 pub(crate) fn touch(query: &Query, document: &Document) -> f32 {
     let fully = |notion: &Notion| presence(notion, document) * notion.weight.min(1.0);
     query.notions.iter().map(fully).fold(0.0, f32::max)
 }
 
-/// How fully a document has a word, from 0 to 1.
+/// How fully a document contains a word, from 0 to 1.
 fn presence(notion: &Notion, document: &Document) -> f32 {
     let has = |term| document.counts(term).is_some();
     let any = notion.any.iter().filter(|(term, _)| has(*term)).map(|(_, share)| *share).fold(0.0, f32::max);

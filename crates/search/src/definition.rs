@@ -1,17 +1,17 @@
-//! Reads the searchable texts out of a tool's definition: which text belongs to which field.
+//! Extracts the searchable texts of a tool's definition, by field.
 
 use serde_json::Value;
 use toolhub_core::Tool;
 
 use crate::field::Field;
 
-/// Nested schemas deeper than this are machinery.
+/// Maximum depth of nested schemas; deeper ones carry no useful text.
 const DEEPEST: usize = 12;
 
-/// A definition's texts past this size are not read: the beginning says what the tool is for.
+/// Maximum size of the texts of a definition: the beginning states the purpose of the tool.
 const MOST_BYTES: usize = 48 << 10;
 
-/// Hands every searchable text of `tool` to `sink`.
+/// Calls `sink` with every searchable text of `tool`.
 pub(crate) fn texts(tool: &Tool, mut sink: impl FnMut(Field, &str)) {
     let definition = &tool.definition;
     sink(Field::Name, definition.name().as_str());

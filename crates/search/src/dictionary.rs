@@ -1,4 +1,4 @@
-//! The Chinese–English dictionary: unpacked when a request first needs it, read as sorted lines.
+//! The Chinese–English dictionary: decompressed on first use, stored as sorted lines.
 
 use std::collections::HashMap;
 use std::io::Read as _;
@@ -7,13 +7,13 @@ use std::sync::LazyLock;
 
 use flate2::read::GzDecoder;
 
-/// CC-CEDICT, cut down; see `data/README.md`.
+/// CC-CEDICT, reduced; see `data/README.md`.
 const PACKED: &[u8] = include_bytes!("../data/cedict.txt.gz");
 
-/// Our own words of software and services, which come first.
+/// Our own table of words for software and services, which takes precedence.
 const TOOL_WORDS: &str = include_str!("../data/tool_words.txt");
 
-/// The longest headword, in characters.
+/// Maximum length of a headword, in characters.
 const LONGEST: usize = 6;
 
 static DICTIONARY: LazyLock<Dictionary> = LazyLock::new(Dictionary::unpack);
@@ -22,14 +22,14 @@ static DICTIONARY: LazyLock<Dictionary> = LazyLock::new(Dictionary::unpack);
 #[derive(Debug, Default)]
 pub(crate) struct Dictionary {
     text: String,
-    /// Where each line starts; the lines are sorted by headword.
+    /// The start of each line; lines are sorted by headword.
     starts: Vec<u32>,
-    /// Which lines begin with a character.
+    /// The range of lines that begin with a character.
     by_character: HashMap<char, Range<u32>>,
     tool_words: HashMap<&'static str, &'static str>,
 }
 
-/// What is known of a Chinese word: glosses separated by semicolons, the most usual first.
+/// The glosses of a Chinese word, separated by semicolons, most common first.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Glosses<'a> {
     /// From our own table.
@@ -39,7 +39,7 @@ pub(crate) struct Glosses<'a> {
 }
 
 impl<'a> Glosses<'a> {
-    /// Every gloss, ours first.
+    /// All glosses, ours first.
     pub(crate) fn iter(self) -> impl Iterator<Item = &'a str> {
         self.tool.split(';').chain(self.general.split(';')).filter(|gloss| !gloss.is_empty())
     }
@@ -49,7 +49,7 @@ impl<'a> Glosses<'a> {
     }
 }
 
-/// One word of a Chinese text that was cut into words.
+/// One word of a segmented Chinese text.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Segment<'a> {
     pub(crate) word: &'a str,
@@ -58,14 +58,14 @@ pub(crate) struct Segment<'a> {
 }
 
 impl Dictionary {
-    /// The one dictionary; the first call takes some milliseconds.
+    /// The shared dictionary; the first call takes a few milliseconds.
     pub(crate) fn get() -> &'static Self {
         &DICTIONARY
     }
 
     fn unpack() -> Self {
         let mut text = String::new();
-        // The bytes are part of the program; a test reads them to the end.
+        // The data is part of the program; a test decompresses it completely.
         if GzDecoder::new(PACKED).read_to_string(&mut text).is_err() {
             return Self::default();
         }
@@ -90,7 +90,7 @@ impl Dictionary {
         (headword, rest.split_once('\n').map_or(rest, |(glosses, _)| glosses))
     }
 
-    /// The glosses of a headword; empty for a word that is not known.
+    /// The glosses of a headword; empty for an unknown word.
     pub(crate) fn glosses(&self, word: &str) -> Glosses<'_> {
         let general = word.chars().next().and_then(|first| {
             let lines = self.by_character.get(&first)?;
@@ -102,17 +102,17 @@ impl Dictionary {
         Glosses { tool, general: general.unwrap_or_default() }
     }
 
-    /// Whether a stretch of Chinese begins with a word of our own table.
+    /// Whether a Chinese text begins with a word of our own table.
     pub(crate) fn begins_with_tool_word(&self, han: &str) -> bool {
         let ends = han.char_indices().map(|(at, c)| at + c.len_utf8()).take(LONGEST);
         ends.filter_map(|end| han.get(..end)).any(|word| self.tool_words.contains_key(word))
     }
 
-    /// Cuts a stretch of Chinese into words: as few as possible, and among those the most even.
+    /// Segments a Chinese text into as few words as possible, and among those solutions into the most even ones.
     pub(crate) fn segment<'a>(&'static self, han: &'a str) -> Vec<Segment<'a>> {
         let starts: Vec<usize> = han.char_indices().map(|(at, _)| at).chain([han.len()]).collect();
         let count = starts.len() - 1;
-        // best[i]: the cost of the text from i on, and where the first word of it ends.
+        // best[i]: the cost of the text from i on, and the end of its first word.
         let mut best: Vec<(u32, usize, Glosses<'static>)> = vec![(0, count, Glosses::default()); count + 1];
         for from in (0..count).rev() {
             let mut choice = (u32::MAX, from + 1, Glosses::default());

@@ -1,4 +1,4 @@
-//! One tool as the index keeps it: which terms stand in which fields, and how long the fields are.
+//! One tool in the index: its terms by field, and the lengths of the fields.
 
 use std::mem;
 
@@ -10,14 +10,14 @@ use crate::field::{FIELD_COUNT, Field};
 use crate::names::key_of;
 use crate::text::{Run, Script, Stemmer, Term, TermMap, is_stop_gram, runs};
 
-/// How many glosses of a Chinese word are kept.
+/// Maximum number of glosses per Chinese word.
 const TRANSLATIONS: usize = 3;
 
-/// A term of a document, with how often it stands in each field.
+/// A term of a document, with its number of occurrences in each field.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Occurrence {
     pub(crate) term: Term,
-    /// At most 255 each, which is far past where more of them matter.
+    /// Saturates at 255, far beyond the point where more occurrences matter.
     pub(crate) counts: [u8; FIELD_COUNT],
 }
 
@@ -25,25 +25,25 @@ pub(crate) struct Occurrence {
 #[derive(Debug)]
 pub(crate) struct Document {
     pub(crate) tool: Tool,
-    /// The name without punctuation, in small letters.
+    /// The name in lowercase without punctuation.
     pub(crate) name_key: Box<str>,
     /// Sorted by term.
     pub(crate) occurrences: Box<[Occurrence]>,
-    /// Terms in each field, repetitions counted.
+    /// Number of terms in each field, including repetitions.
     pub(crate) lengths: [u32; FIELD_COUNT],
-    /// Whether there is Chinese in it.
+    /// Whether it contains Chinese text.
     pub(crate) chinese: bool,
 }
 
 impl Document {
-    /// How often `term` stands in each field.
+    /// The number of occurrences of `term` in each field.
     pub(crate) fn counts(&self, term: Term) -> Option<&[u8; FIELD_COUNT]> {
         let place = self.occurrences.binary_search_by_key(&term, |occurrence| occurrence.term).ok()?;
         self.occurrences.get(place).map(|occurrence| &occurrence.counts)
     }
 }
 
-/// Makes documents of tools.
+/// Converts tools to documents.
 #[derive(Default)]
 pub(crate) struct Analyzer {
     stemmer: Stemmer,
@@ -75,7 +75,7 @@ impl Analyzer {
         }
     }
 
-    /// Chinese texts also stand in the index in English, so that an English request finds them.
+    /// Chinese texts are also indexed in English, so that English requests find them.
     fn add_translation(&mut self, text: &str) {
         let Self { stemmer, counts, lengths, .. } = self;
         let index = Field::Translation.index();
@@ -115,8 +115,8 @@ impl Analyzer {
     }
 }
 
-/// Passes every term of a text to `sink`: stems of words, whole identifiers, Chinese characters and pairs of them. Stop
-/// words are left out.
+/// Calls `sink` with every term of a text: stems of words, whole identifiers, Chinese characters and pairs of them.
+/// Stop words are omitted.
 pub(crate) fn terms(text: &str, stemmer: &mut Stemmer, mut sink: impl FnMut(Term, Script)) {
     runs(text, |run| match run {
         Run::Word(word) => stemmer.term(word).into_iter().for_each(|term| sink(term, Script::Spaced)),
@@ -129,7 +129,7 @@ pub(crate) fn terms(text: &str, stemmer: &mut Stemmer, mut sink: impl FnMut(Term
     });
 }
 
-/// Every character and every pair of neighbours.
+/// All characters and all pairs of adjacent characters.
 pub(crate) fn grams(han: &str, mut sink: impl FnMut(&str)) {
     let starts: Vec<usize> = han.char_indices().map(|(index, _)| index).chain([han.len()]).collect();
     for window in starts.windows(2) {

@@ -1,4 +1,4 @@
-//! A sentence encoder of the BERT family, read from a folder that the user names; runs on the processor, offline.
+//! A sentence encoder of the BERT family, loaded from a configured folder; runs on the CPU, offline.
 
 mod activation;
 mod folder;
@@ -20,10 +20,10 @@ use network::Network;
 use shape::Shape;
 use wordpiece::WordPiece;
 
-/// More threads than this gain little and take the machine from others.
+/// Maximum number of threads: more gain little and slow down other processes.
 const MOST_THREADS: usize = 8;
 
-/// What makes a model the one it is.
+/// The files that identify a model.
 const FILES: &[&str] = &[
     "config.json",
     "model.safetensors",
@@ -33,11 +33,11 @@ const FILES: &[&str] = &[
     "sentence_bert_config.json",
 ];
 
-/// A vector and which text it is of.
+/// The index of a text, and its vector.
 type Placed = (usize, Box<[f32]>);
 
 /// A model in the layout of sentence-transformers: `config.json`, `model.safetensors`, and `vocab.txt` or
-/// `tokenizer.json`. It has to be a BERT that does not tell capitals from small letters, such as all-MiniLM-L6-v2.
+/// `tokenizer.json`. It must be an uncased BERT, such as all-MiniLM-L6-v2.
 pub struct SentenceEncoder {
     words: WordPiece,
     network: Network,
@@ -46,7 +46,7 @@ pub struct SentenceEncoder {
 }
 
 impl SentenceEncoder {
-    /// Reads the model in a folder. All of it is checked here, so that only numbers can go wrong later.
+    /// Loads the model from a folder. All files are validated here, so that later errors can only be numerical.
     pub fn open(folder: impl AsRef<Path>) -> Result<Self, MeaningError> {
         let folder = Folder::new(folder.as_ref());
         let shape = Shape::read(&folder)?;
@@ -56,12 +56,12 @@ impl SentenceEncoder {
         Ok(Self { words, network, size: shape.hidden, fingerprint })
     }
 
-    /// Tells this model from every other: the hash of its files.
+    /// The hash of its files, which identifies the model.
     pub fn fingerprint(&self) -> Fingerprint {
         self.fingerprint
     }
 
-    /// How many numbers a vector has.
+    /// The number of dimensions of a vector.
     pub fn size(&self) -> usize {
         self.size
     }
@@ -77,7 +77,7 @@ impl SentenceEncoder {
         Ok(vector)
     }
 
-    /// Takes texts until none is left, and tells which they were.
+    /// Takes texts from the shared list until none is left; returns their vectors with their indexes.
     fn work(&self, texts: &[&str], next: &AtomicUsize) -> Result<Vec<Placed>, MeaningError> {
         let mut made = Vec::new();
         loop {
@@ -101,7 +101,7 @@ impl Meaning for SentenceEncoder {
         let helpers = threads.min(texts.len()).saturating_sub(1);
         let mut made = thread::scope(|scope| {
             let work = || self.work(texts, &next);
-            // A thread that the system refuses is done without: the others take its texts.
+            // If the system refuses to start a thread, the others process its texts.
             let helpers: Vec<_> =
                 (0..helpers).map_while(|_| thread::Builder::new().spawn_scoped(scope, work).ok()).collect();
             let mut made = work()?;

@@ -1,41 +1,41 @@
-//! What a score is made of, part by part.
+//! The components of a score.
 
 use serde::Serialize;
 
 use crate::field::Field;
 use crate::query::Origin;
 
-/// The parts of a score; their sum is the score.
+/// The components of a score, which is their sum.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 pub struct Parts {
-    /// The request names the tool.
+    /// The request contains the name of the tool.
     pub named: f32,
-    /// Its words stand in the name or the title.
+    /// Its words match the name or the title.
     pub name: f32,
-    /// Its words stand in the description.
+    /// Its words match the description.
     pub description: f32,
-    /// Its words stand in the names and texts of the parameters.
+    /// Its words match the names and texts of the parameters.
     pub parameters: f32,
-    /// Its words stand in the tags.
+    /// Its words match the tags.
     pub tags: f32,
-    /// Its words stand in the name of the server.
+    /// Its words match the name of the server.
     pub source: f32,
-    /// Its words stand in the examples.
+    /// Its words match the examples.
     pub examples: f32,
-    /// Its words were found by way of the other language.
+    /// Its words match by translation.
     pub cross_language: f32,
-    /// Words close to those of the request stand in the definition.
+    /// Related words match the definition.
     pub related: f32,
-    /// One sentence of the request fits by itself, or the whole name was asked for.
+    /// A single sentence of the request matches, or the request covers the whole name.
     pub focus: f32,
-    /// It succeeded for similar requests.
+    /// The tool succeeded for similar requests.
     pub history: f32,
-    /// A model finds it close in meaning.
+    /// The encoder model finds it similar in meaning.
     pub meaning: f32,
 }
 
 impl Parts {
-    /// The whole score.
+    /// The total score.
     pub fn sum(&self) -> f32 {
         self.named
             + self.name
@@ -51,7 +51,7 @@ impl Parts {
             + self.meaning
     }
 
-    /// Adds what a term of this origin gained in this field.
+    /// Adds the gain of a term of this origin in this field.
     pub(crate) fn add(&mut self, origin: Origin, field: Field, gain: f32) {
         let part = match (origin, field) {
             (Origin::Translated, _) | (Origin::Said, Field::Translation) => &mut self.cross_language,

@@ -2,30 +2,30 @@
 
 use serde::{Deserialize, Serialize};
 
-/// How many fields there are.
+/// The number of fields.
 pub(crate) const FIELD_COUNT: usize = 9;
 
 /// A part of a definition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Field {
-    /// The name, cut into its parts.
+    /// The name, split into its parts.
     Name,
-    /// The title for people.
+    /// The display title.
     Title,
     /// The description.
     Description,
     /// The names of the parameters.
     ParameterName,
-    /// The texts and the listed values of the parameters.
+    /// The descriptions and enum values of the parameters.
     ParameterText,
     /// The tags.
     Tag,
     /// The name of the server, or the kind of source.
     Source,
-    /// Examples of its use.
+    /// Examples of use.
     Example,
-    /// What its Chinese texts say, in English.
+    /// English translations of its Chinese texts.
     Translation,
 }
 
@@ -43,7 +43,7 @@ impl Field {
         Self::Translation,
     ];
 
-    /// Its place in arrays that hold one value for each field.
+    /// Its index in arrays with one value per field.
     pub(crate) fn index(self) -> usize {
         self as usize
     }

@@ -1,4 +1,4 @@
-//! Whether any tool fits at all: evidence about the best tool, weighed into a confidence.
+//! Decides whether any tool is relevant: combines evidence about the best tool into a confidence.
 
 use serde::Serialize;
 
@@ -9,45 +9,45 @@ use crate::field::Field;
 use crate::index::Index;
 use crate::query::Query;
 
-/// The place whose score is held against the first.
+/// The index of the hit whose score is compared with the first.
 const FIFTH: usize = 4;
 
-/// Requests of so many words have to have one of them in the tool itself.
+/// Requests of up to this many words must have one of them in the tool itself.
 const SHORT: f32 = 3.0;
 const STEEPEST: f32 = 1.5;
 
-/// How many numbers a confidence is made of.
+/// The number of features of the confidence.
 const FEATURES: usize = 5;
 
-/// What speaks for and against the best tool.
+/// Evidence for and against the best tool.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 pub struct Evidence {
-    /// How unlikely it is that a tool has so much of the request by chance: the negative logarithm of that chance.
+    /// The negative logarithm of the chance that a tool matches this much of the request at random.
     pub surprise: f32,
-    /// The logarithm of the number of tools: the best of many has more by chance.
+    /// The logarithm of the number of tools: the best of many matches more by chance.
     pub tools: f32,
-    /// How fully the best tool has the one word of the request that it has most fully: 1 where it has it itself.
+    /// The highest presence of any word of the request in the best tool: 1 if the tool contains the word itself.
     pub touch: f32,
-    /// How many different words the request has.
+    /// The number of different words of the request.
     pub words: f32,
-    /// The share of the best tool's name that was asked for, by rarity.
+    /// The share of the best tool's name that the request covers, weighted by rarity.
     pub name: f32,
-    /// The share of its name, title and description that was asked for, by rarity.
+    /// The share of its name, title and description that the request covers, weighted by rarity.
     pub text: f32,
-    /// The fifth tool's score beside the first's: near 1 where no tool stands out.
+    /// The fifth score relative to the first: near 1 if no tool stands out.
     pub crowd: f32,
-    /// Whether the request names the best tool.
+    /// Whether the request contains the best tool's name.
     pub named: bool,
 }
 
-/// A logistic regression over requests with and without their tools. `cargo xtask bench search --calibrate` fits it
-/// again; `docs/explanation/search.md` tells how well it separates.
+/// Coefficients of a logistic regression over requests with and without a matching tool. `cargo xtask bench search
+/// --calibrate` fits them again; `docs/explanation/search.md` documents their accuracy.
 const CONSTANT: f32 = 1.678;
 /// In the order of [`Evidence::features`].
 const WEIGHTS: [f32; FEATURES] = [1.042, 1.153, 2.716, -2.082, -0.651];
 
 impl Evidence {
-    /// What the best documents, best first, say.
+    /// The evidence of the best documents, which are sorted best first.
     pub(crate) fn of(index: &Index, query: &Query, best: &[(&Document, Parts)]) -> Self {
         let tools = (index.documents.len().max(1) as f32).ln();
         let words = query.notions.len() as f32;
@@ -69,27 +69,28 @@ impl Evidence {
         }
     }
 
-    /// The numbers that are weighed: how far the surprise is past what the best of so many tools has by chance, how
-    /// much of its name and of its text was asked for, how little it stands out, and how long the request is.
+    /// The features: the surprise beyond that of the best of so many tools by chance, the covered shares of name and
+    /// text, the crowd, and the length of the request.
     pub fn features(&self) -> [f32; FEATURES] {
         let beyond = self.surprise.max(0.0).sqrt() - self.tools.max(0.0).sqrt();
         [beyond, self.name, self.text, self.crowd, self.words.ln_1p()]
     }
 
-    /// How much of the trust stays: 1 where the tool has a word of the request itself, less where it has relatives alone. In
-    /// a long request several relatives bear each other out; in one of two words a single one says next to nothing.
+    /// A factor of the confidence: 1 if the tool contains a word of the request itself, less if it contains only
+    /// related words. In a long request, several related words support each other; in one of two words, a single
+    /// related word is weak evidence.
     pub fn footing(&self) -> f32 {
         self.touch.powf((SHORT / self.words.max(1.0)).min(STEEPEST))
     }
 
-    /// How sure it is that the best tool fits, from 0 to 1.
+    /// The confidence that the best tool is relevant, from 0 to 1.
     pub(crate) fn confidence(&self) -> f32 {
         let sum: f32 = self.features().iter().zip(WEIGHTS).map(|(number, weight)| number * weight).sum();
         self.footing() / (1.0 + (-(CONSTANT + sum)).exp())
     }
 }
 
-/// The share of a document's words in these fields that the request wants, by their rarity.
+/// The share of a document's words in these fields that the request contains, weighted by rarity.
 fn asked_of(index: &Index, query: &Query, document: &Document, fields: &[Field]) -> f32 {
     let (mut asked, mut all) = (0.0, 0.0);
     let stands_there =

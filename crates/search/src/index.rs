@@ -1,4 +1,4 @@
-//! The index: an immutable snapshot of analysed tools, cheap to share and to change by one source.
+//! The index: an immutable snapshot of analyzed tools, cheap to clone and to update by source.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -12,10 +12,10 @@ use crate::rank::{self, Ranking, Request};
 use crate::settings::Settings;
 use crate::tables::Tables;
 
-/// The tools that can be found. A clone shares everything.
+/// The searchable tools. Clones share all data.
 #[derive(Debug, Clone)]
 pub struct Index {
-    /// Sorted by source and name, so that the order in which sources came does not matter.
+    /// Sorted by source and name, independent of the order in which sources were added.
     pub(crate) documents: Arc<[Arc<Document>]>,
     pub(crate) tables: Arc<Tables>,
     pub(crate) settings: Arc<Settings>,
@@ -23,7 +23,7 @@ pub struct Index {
 }
 
 impl Index {
-    /// An index of these tools.
+    /// Creates an index of these tools.
     pub fn new(tools: impl IntoIterator<Item = Tool>, settings: Settings) -> Self {
         let mut analyzer = Analyzer::default();
         let documents = tools.into_iter().map(|tool| Arc::new(analyzer.document(tool))).collect();
@@ -36,8 +36,7 @@ impl Index {
         Self { documents: documents.into(), tables, settings, vectors: None }
     }
 
-    /// The same index with the tools of one source replaced. The others are not analysed again, nor is their
-    /// meaning asked for again.
+    /// Replaces the tools of one source. The other tools are neither analyzed nor embedded again.
     pub fn replace_source(
         &self,
         source: &Source,
@@ -53,13 +52,13 @@ impl Index {
         Ok(index)
     }
 
-    /// The same index with a model beside the words. Takes as long as the model needs for every tool.
+    /// Adds an encoder model. Takes the time of embedding every tool.
     pub fn with_meaning(mut self, model: Arc<dyn Meaning>) -> Result<Self, MeaningError> {
         self.vectors = Some(Vectors::of(model, None, &self.documents)?);
         Ok(self)
     }
 
-    /// The same with the vectors of tools in a file, so that a later run asks the model only for what is new.
+    /// Adds an encoder model with a vector cache file, so that later runs embed only new tools.
     pub fn with_kept_meaning(
         mut self,
         model: Arc<dyn Meaning>,
@@ -69,29 +68,29 @@ impl Index {
         Ok(self)
     }
 
-    /// The best tools for a request, and whether any fits.
+    /// The best tools for a request, and whether any is relevant.
     pub fn rank(&self, request: &Request<'_>) -> Ranking<'_> {
         rank::rank(self, request)
     }
 
-    /// The numbers of a source's documents, which stand together.
+    /// The index range of a source's documents, which are contiguous.
     pub(crate) fn of_source(&self, source: &Source) -> Range<u32> {
         let from = self.documents.partition_point(|other| other.tool.source < *source);
         let to = self.documents.partition_point(|other| other.tool.source <= *source);
         from as u32..to as u32
     }
 
-    /// How many tools there are.
+    /// The number of tools.
     pub fn len(&self) -> usize {
         self.documents.len()
     }
 
-    /// Whether there is no tool.
+    /// Whether the index is empty.
     pub fn is_empty(&self) -> bool {
         self.documents.is_empty()
     }
 
-    /// How scores are made.
+    /// The ranking settings.
     pub fn settings(&self) -> &Settings {
         &self.settings
     }

@@ -1,4 +1,4 @@
-//! Vectors of tools kept between runs, in one file: by model and text, bounded, and written whole or not at all.
+//! Vector cache file: stores vectors by model and text, bounded in size, written atomically.
 
 use std::collections::{HashMap, HashSet};
 use std::fs::File;
@@ -8,18 +8,18 @@ use std::sync::Arc;
 
 use sha2::{Digest as _, Sha256};
 
-/// What the file begins with. Another layout gets another number.
+/// The file signature. Other layouts use another number.
 const MARK: &[u8; 16] = b"toolhub-vectors1";
-/// More tools than any catalog has; with 384 numbers each, some 50 MB.
+/// Maximum number of vectors, more than any catalog has; about 50 MB with 384 dimensions.
 const MOST_VECTORS: usize = 32_768;
-/// A file past this size is none of ours.
+/// Maximum file size; larger files are not ours.
 const MOST_BYTES: u64 = 512 << 20;
-/// Mark, model, size of a vector, number of vectors.
+/// Signature, model, size of a vector, number of vectors.
 const HEAD: usize = 16 + 32 + 4 + 4;
 const KEY: usize = 16;
 const SUM: usize = 32;
 
-/// Which model made a vector: one fingerprint for each set of weights and words.
+/// Identifies the model of a vector: its weights and vocabulary.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Fingerprint([u8; 32]);
 
@@ -36,7 +36,7 @@ impl Fingerprint {
     }
 }
 
-/// A text, by its hash.
+/// The hash of a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Key([u8; KEY]);
 
@@ -47,31 +47,31 @@ impl Key {
     }
 }
 
-/// A file of vectors that one model made. It is a saving and no more: what cannot be read is made again, and what cannot
-/// be written costs the next run its time.
+/// A cache file of the vectors of one model. An unreadable cache is rebuilt; if it cannot be written, the next run
+/// computes the vectors again.
 #[derive(Debug, Clone)]
 pub struct KeptVectors {
     file: PathBuf,
     model: Fingerprint,
 }
 
-/// Keys with their vectors, those last used first.
+/// Keys with their vectors, most recently used first.
 type Entries = Vec<(Key, Arc<[f32]>)>;
 
 impl KeptVectors {
-    /// The vectors of this model in a file, which need not exist.
+    /// The cache of this model in `file`, which need not exist.
     pub fn new(file: impl Into<PathBuf>, model: Fingerprint) -> Self {
         Self { file: file.into(), model }
     }
 
-    /// All that is kept; nothing where the file is another model's, damaged or not there.
+    /// All cached vectors; none if the file belongs to another model, is damaged or does not exist.
     pub(crate) fn read(&self) -> HashMap<Key, Arc<[f32]>> {
         self.entries().into_iter().collect()
     }
 
-    /// Adds vectors to the file, in use before all others; what was not used for longest goes when there are too many.
+    /// Writes vectors as the most recently used ones; evicts the least recently used beyond the maximum.
     pub(crate) fn write(&self, used: &[(Key, Arc<[f32]>)]) -> io::Result<()> {
-        // Read again, as another hub may have written in the meantime.
+        // Read again, because another hub may have written in the meantime.
         let before = self.entries();
         let size = used.first().map_or(0, |(_, vector)| vector.len());
         let mut seen = HashSet::new();

@@ -1,4 +1,5 @@
-//! Ranks tools for a request: names, words, two languages, and whether any tool fits at all.
+//! Ranks tools for a request by names, words and translations between English and Chinese, and decides whether any
+//! tool is relevant.
 
 mod chance;
 mod definition;

@@ -1,4 +1,4 @@
-//! Meaning, optional: a model that turns texts into vectors, and the vectors of all tools.
+//! Optional semantic similarity: an encoder model that maps texts to vectors, and the vectors of all tools.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -7,55 +7,55 @@ use std::sync::Arc;
 use crate::document::Document;
 use crate::kept::{KeptVectors, Key};
 
-/// What a model reads of a description.
+/// Maximum characters of a description that are embedded.
 const MOST_CHARACTERS: usize = 600;
 
-/// A model that places texts so that those of like meaning are near each other.
+/// A model that maps texts of similar meaning to similar vectors.
 pub trait Meaning: fmt::Debug + Send + Sync {
-    /// A vector of length one for each text, all of the same size.
+    /// A vector of length one for each text, all with the same number of dimensions.
     fn embed(&self, texts: &[&str]) -> Result<Vec<Box<[f32]>>, MeaningError>;
 }
 
-/// Why there is no meaning.
+/// Errors of an encoder model.
 #[derive(Debug, thiserror::Error)]
 pub enum MeaningError {
     /// A file of the model cannot be read.
     #[error("`{path}` of the model cannot be read")]
     File {
-        /// Which file.
+        /// The file.
         path: String,
-        /// Why.
+        /// The cause.
         #[source]
         source: std::io::Error,
     },
-    /// A file of the model is not what it should be.
+    /// A file of the model has invalid content.
     #[error("the model cannot be used: {0}")]
     Model(String),
     /// The program was built without the feature `encoder`.
     #[error("this program was built without sentence encoders: build with `--features encoder`")]
     WithoutEncoder,
-    /// The model gave fewer vectors than it was given texts.
+    /// The number of vectors differs from the number of texts.
     #[error("the model gave {given} vectors for {asked} texts")]
     Count {
-        /// How many texts there were.
+        /// The number of texts.
         asked: usize,
-        /// How many vectors came.
+        /// The number of vectors.
         given: usize,
     },
 }
 
-/// A model and what it makes of every document.
+/// A model and the vectors of all documents.
 #[derive(Debug, Clone)]
 pub(crate) struct Vectors {
     model: Arc<dyn Meaning>,
-    /// Where vectors of tools outlive this run.
+    /// The vector cache file, if any.
     kept: Option<KeptVectors>,
     /// In the order of the documents.
     vectors: Arc<[Arc<[f32]>]>,
 }
 
 impl Vectors {
-    /// Asks the model for every document that is not kept.
+    /// Embeds all documents that are not cached.
     pub(crate) fn of(
         model: Arc<dyn Meaning>,
         kept: Option<KeptVectors>,
@@ -64,7 +64,7 @@ impl Vectors {
         Self { model, kept, vectors: Arc::from([]) }.renewed(&[], documents)
     }
 
-    /// Asks the model for those of `now` that are not in `before`, whose vectors these are.
+    /// Embeds the documents of `now` that are not in `before`; `self` holds the vectors of `before`.
     pub(crate) fn renewed(
         &self,
         before: &[Arc<Document>],
@@ -81,7 +81,7 @@ impl Vectors {
         Ok(Self { model: Arc::clone(&self.model), kept: self.kept.clone(), vectors: vectors.collect() })
     }
 
-    /// The vectors of tools' texts: those that are kept, and the model's for the rest, which are kept from then on.
+    /// The vectors of texts: from the cache, or else from the model and then cached.
     fn vectors_of(&self, texts: &[String]) -> Result<Vec<Arc<[f32]>>, MeaningError> {
         let known = match &self.kept {
             Some(kept) if !texts.is_empty() => kept.read(),
@@ -99,7 +99,7 @@ impl Vectors {
             keys.iter().filter_map(|key| known.get(key).cloned().or_else(|| made.next())).collect();
         if let Some(kept) = self.kept.as_ref().filter(|_| !missing.is_empty()) {
             let used: Vec<(Key, Arc<[f32]>)> = keys.into_iter().zip(vectors.iter().cloned()).collect();
-            // A saving for the next run, which this one can do without.
+            // A failure only costs the next run time.
             let _ = kept.write(&used);
         }
         Ok(vectors)
@@ -114,7 +114,7 @@ impl Vectors {
         }
     }
 
-    /// How close each document is to a text, from 0 to 1; nothing where the model fails.
+    /// The similarity of each document to a text, from 0 to 1; empty if the model fails.
     pub(crate) fn closeness(&self, text: &str) -> Vec<f32> {
         let Some(asked) = self.embed(&[text]).ok().and_then(|mut vectors| vectors.pop()) else {
             return Vec::new();
@@ -124,7 +124,7 @@ impl Vectors {
     }
 }
 
-/// What a model is told of a tool: its name in words, and what it is for.
+/// The text of a tool for embedding: its name as words, and its description.
 fn text_of(document: &Document) -> String {
     let mut text = String::new();
     crate::text::runs(document.tool.name().as_str(), |run| {

@@ -1,13 +1,13 @@
-//! How good a ranking is: recall, nDCG, mean reciprocal rank and latencies over many requests.
+//! Ranking quality: recall, nDCG, mean reciprocal rank and latencies over many requests.
 
 use std::time::Duration;
 
 use serde::Serialize;
 
-/// The ranks that are looked at for nDCG and the mean reciprocal rank.
+/// The number of ranks for nDCG and the mean reciprocal rank.
 const DEPTH: usize = 10;
 
-/// Gathers the results of requests, one by one.
+/// Accumulates the results of requests.
 #[derive(Debug, Default, Clone)]
 pub struct Tally {
     queries: usize,
@@ -19,33 +19,33 @@ pub struct Tally {
     latencies: Vec<Duration>,
 }
 
-/// What a set of requests came to. Shares go from 0 to 1.
+/// The metrics of a set of requests. Shares are from 0 to 1.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Report {
-    /// How many requests there were.
+    /// The number of requests.
     pub queries: usize,
-    /// The share of right tools that stood first.
+    /// The share of relevant tools that are first.
     #[serde(rename = "recall@1")]
     pub recall_1: f64,
-    /// The share of right tools among the first five.
+    /// The share of relevant tools among the first five.
     #[serde(rename = "recall@5")]
     pub recall_5: f64,
-    /// The share of right tools among the first ten.
+    /// The share of relevant tools among the first ten.
     #[serde(rename = "recall@10")]
     pub recall_10: f64,
-    /// Right tools among the first ten, the higher the better placed.
+    /// Normalized discounted cumulative gain of the first ten.
     #[serde(rename = "ndcg@10")]
     pub ndcg_10: f64,
-    /// The mean of one over the rank of the first right tool.
+    /// The mean reciprocal rank of the first relevant tool.
     pub mrr: f64,
-    /// How long a request took.
+    /// Latency of a request.
     pub latency_ms: Latencies,
-    /// How long the index took to build.
+    /// Time to build the index.
     pub index_ms: f64,
-    /// How many further requests have no right tool, where there are any.
+    /// The number of additional requests without a relevant tool, if there are any.
     #[serde(skip_serializing_if = "is_zero")]
     pub unanswerable: usize,
-    /// The share of these for which it was said that no tool fits.
+    /// The share of these that were answered with no tool.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub refused: Option<f64>,
 }
@@ -55,10 +55,10 @@ fn is_zero(count: &usize) -> bool {
     *count == 0
 }
 
-/// What was said to a request that no tool can serve.
+/// The answer to a request without a relevant tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
-    /// That none fits, which is right.
+    /// No tool, which is correct.
     Refused,
     /// Some tools, which is wrong.
     Shown,
@@ -67,15 +67,15 @@ pub enum Verdict {
 /// Latencies in milliseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Latencies {
-    /// Half of the requests were quicker.
+    /// Median.
     pub p50: f64,
-    /// 99 of 100 requests were quicker.
+    /// 99th percentile.
     pub p99: f64,
 }
 
 impl Tally {
-    /// Adds one request: what was found, best first, what would have been right, and how long it took. A request
-    /// without a right answer says nothing about a ranking and is left out here; see [`Self::add_unanswerable`].
+    /// Adds one request: the found tools, best first, the relevant ones, and the latency. A request without a
+    /// relevant tool says nothing about the ranking and is ignored here; see [`Self::add_unanswerable`].
     pub fn add<T: PartialEq>(&mut self, found: &[T], right: &[T], took: Duration) {
         if right.is_empty() {
             return;
@@ -94,7 +94,7 @@ impl Tally {
         self.reciprocal += top().next().map_or(0.0, |rank| 1.0 / (rank as f64 + 1.0));
     }
 
-    /// Adds a request that no tool can serve.
+    /// Adds a request without a relevant tool.
     pub fn add_unanswerable(&mut self, verdict: Verdict, took: Duration) {
         self.unanswerable += 1;
         self.refused += usize::from(verdict == Verdict::Refused);

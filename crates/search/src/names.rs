@@ -1,47 +1,48 @@
-//! Finds the tools that a request names: as written, split into words, behind a server's name, or with a typo.
+//! Finds the tools whose name a request contains: as an identifier, as words, qualified by the server's name, or with
+//! a typo.
 
 use std::sync::Arc;
 
 use crate::document::Document;
 use crate::text::{Term, TermMap, letters_of};
 
-/// Longer stretches of a request are not a name.
+/// Maximum length of a name in a request.
 const LONGEST_NAME: usize = 96;
-/// A name of more words is named by its identifier.
+/// Maximum number of words of a request that is looked up as a whole.
 const MOST_WORDS: usize = 8;
-/// In shorter names one other letter makes another name.
+/// Minimum length of a name for one typo; in shorter names a typo yields another name.
 const SHORTEST_WITH_TYPO: usize = 5;
-/// From this length on, two typos are forgiven.
+/// Minimum length of a name for two typos.
 const SHORTEST_WITH_TWO: usize = 10;
 
-/// How many identifiers of a request are looked for with typos; values look like identifiers too.
+/// Maximum number of identifiers of a request that are compared with typos; values look like identifiers too.
 const MOST_LOOKED_FOR: usize = 8;
 
-/// How a request names a tool, the surest last.
+/// How a request names a tool, in ascending certainty.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Named {
-    /// Its words stand in the request one after the other.
+    /// Its words are consecutive in the request.
     InWords,
     /// Its identifier with more than one typo.
     Loosely,
-    /// Its identifier with one typo, in another spelling.
+    /// Its identifier in another spelling, with one typo.
     Nearly,
-    /// Its identifier with one typo, and else letter by letter.
+    /// Its exact identifier with one typo.
     Mistyped,
     /// Its identifier in another spelling: `readFile` for `read_file`.
     Respelled,
-    /// Its identifier, letter by letter.
+    /// Its exact identifier.
     Exactly,
 }
 
-/// A tool that a request names.
+/// A tool whose name a request contains.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Mention {
     pub(crate) document: u32,
     pub(crate) named: Named,
 }
 
-/// A name without its punctuation, in small letters: the same for every way to spell it.
+/// Normalizes a name: lowercase without punctuation, equal for all spellings.
 pub(crate) fn key_of(name: &str) -> String {
     name.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect()
 }
@@ -61,14 +62,14 @@ pub(crate) struct Names {
 }
 
 impl Names {
-    /// The names of these documents.
+    /// Indexes the names of these documents.
     pub(crate) fn build(documents: &[Arc<Document>]) -> Self {
         let mut by_key: TermMap<Vec<u32>> = TermMap::default();
         let mut entries = Vec::with_capacity(documents.len());
         for (number, document) in (0..).zip(documents) {
             let key = &document.name_key;
             by_key.entry(Term::of(key)).or_default().push(number);
-            // With the server's name before it, as gateways write it.
+            // Prefixed by the server's name, as gateways write it.
             let qualified = key_of(&document.tool.source.to_string()) + key;
             by_key.entry(Term::of(&qualified)).or_default().push(number);
             entries.push(Entry { letters: letters_of(key), length: length(key), document: number });
@@ -76,7 +77,7 @@ impl Names {
         Self { by_key, entries }
     }
 
-    /// The tools a request names, each once, by its surest mention.
+    /// The tools whose names a request contains, each once, with its most certain mention.
     pub(crate) fn mentioned(&self, request: &str, documents: &[Arc<Document>]) -> Vec<Mention> {
         let mut found: Vec<Mention> = Vec::new();
         let mut note = |document: u32, named: Named| match found.iter_mut().find(|m| m.document == document) {
@@ -91,7 +92,7 @@ impl Names {
                 let as_written = name_of(documents, *document).is_some_and(|name| name == written);
                 note(*document, if as_written { Named::Exactly } else { Named::Respelled });
             }
-            // Also where it is known: with a typo, one name can become another.
+            // Also for known names: a typo may turn one name into another.
             if looked_for < MOST_LOOKED_FOR {
                 looked_for += 1;
                 self.near(written, documents, &mut note);
@@ -141,7 +142,7 @@ fn name_of(documents: &[Arc<Document>], number: u32) -> Option<&str> {
     documents.get(number as usize).map(|document| document.tool.name().as_str())
 }
 
-/// What may be an identifier: the whole of a short request, and each word of it that is not written like a word.
+/// Possible identifiers: the whole text of a short request, and each word that is not a plain word.
 fn identifiers(request: &str) -> impl Iterator<Item = &str> {
     let whole = request.trim();
     let is_short = whole.len() <= LONGEST_NAME && whole.split_whitespace().nth(MOST_WORDS).is_none();
@@ -152,7 +153,7 @@ fn identifiers(request: &str) -> impl Iterator<Item = &str> {
     Some(whole).filter(|_| is_short).into_iter().chain(words.filter(move |word| *word != whole))
 }
 
-/// `read_file`, `aws.s3.list`, `readFile`: punctuation or a capital inside, or letters and digits together.
+/// `read_file`, `aws.s3.list`, `readFile`: punctuation or an uppercase letter inside.
 fn is_identifier(word: &str) -> bool {
     let inside = word.chars().skip(1);
     let starts_well = word.starts_with(char::is_alphabetic);
@@ -160,7 +161,7 @@ fn is_identifier(word: &str) -> bool {
     starts_well && (humps || inside.clone().any(|c| matches!(c, '_' | '.' | '-' | '/' | ':')))
 }
 
-/// The keys of every two to six words in a row.
+/// The keys of all sequences of two to six words.
 fn phrases(request: &str) -> Vec<String> {
     let words: Vec<String> = request
         .split(|c: char| !c.is_alphanumeric())

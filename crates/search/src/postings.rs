@@ -1,4 +1,4 @@
-//! The inverted index: for each term the documents that have it, with the part of the score that no request changes.
+//! The inverted index: the documents of each term, with the part of the score that is independent of the request.
 
 use std::sync::Arc;
 
@@ -7,11 +7,11 @@ use crate::field::FIELD_COUNT;
 use crate::settings::Settings;
 use crate::text::{Script, Term, TermMap};
 
-/// One document that has a term.
+/// A document that contains a term.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Posting {
     pub(crate) document: u32,
-    /// How much the document is about the term, from 0 to 1, lengths and field weights included.
+    /// The weight of the term in the document, from 0 to 1, including field lengths and field weights.
     pub(crate) impact: f32,
 }
 
@@ -21,13 +21,13 @@ pub(crate) struct Postings {
     ranges: TermMap<(u32, u32)>,
     list: Vec<Posting>,
     documents: usize,
-    /// Documents that have Chinese text in them.
+    /// The number of documents with Chinese text.
     chinese: usize,
     average: [f32; FIELD_COUNT],
 }
 
 impl Postings {
-    /// Inverts these documents.
+    /// Builds the index of these documents.
     pub(crate) fn build(documents: &[Arc<Document>], settings: &Settings) -> Self {
         let average = average_lengths(documents);
         let mut slots: TermMap<u32> = TermMap::default();
@@ -76,14 +76,14 @@ impl Postings {
         Self { ranges, list, documents: documents.len(), chinese, average }
     }
 
-    /// The documents that have a term.
+    /// The documents that contain a term.
     pub(crate) fn of(&self, term: Term) -> &[Posting] {
         let Some((start, end)) = self.ranges.get(&term) else { return &[] };
         self.list.get(*start as usize..*end as usize).unwrap_or_default()
     }
 
-    /// How rare something is that stands in `having` documents: 0 where every document has it. Chinese is measured
-    /// by the documents that have any, or a stray Chinese word among English tools would outweigh all else.
+    /// The rarity of a term with `having` documents: 0 if every document has it. For Chinese terms only documents
+    /// with Chinese text count, or a single Chinese word among English tools would outweigh everything else.
     pub(crate) fn rarity(&self, having: usize, script: Script) -> f32 {
         let all = match script {
             Script::Han => self.chinese,
@@ -93,7 +93,7 @@ impl Postings {
         (1.0 + (all - having + 0.5) / (having + 0.5)).ln()
     }
 
-    /// How rare a term of a name is.
+    /// The rarity of a term of a name.
     pub(crate) fn rarity_of(&self, term: Term) -> f32 {
         self.rarity(self.of(term).len(), Script::Spaced)
     }
@@ -104,7 +104,7 @@ impl Postings {
     }
 }
 
-/// Sums are whole numbers, so that the order of the documents changes nothing.
+/// Sums are integers, so that the result does not depend on the order of the documents.
 fn average_lengths(documents: &[Arc<Document>]) -> [f32; FIELD_COUNT] {
     let mut totals = [0_u64; FIELD_COUNT];
     let mut counts = [0_u64; FIELD_COUNT];
@@ -123,7 +123,7 @@ fn average_lengths(documents: &[Arc<Document>]) -> [f32; FIELD_COUNT] {
     average
 }
 
-/// What one occurrence in each field is worth in this document.
+/// The value of one occurrence in each field of this document.
 pub(crate) fn norms(
     document: &Document,
     average: &[f32; FIELD_COUNT],

@@ -1,4 +1,4 @@
-//! A request as the index sees it: the terms it wants, how much, and how each was come by.
+//! A parsed request: the wanted terms, their weights and their origins.
 
 use std::mem;
 
@@ -14,74 +14,74 @@ use crate::text::{
     is_stop_word, runs,
 };
 
-/// Sentences past this many count as the last one.
+/// Maximum number of sentences; further ones count as part of the last.
 pub(crate) const MOST_SENTENCES: usize = 32;
 
-/// What ends a sentence.
+/// Characters that end a sentence.
 const ENDS: [char; 9] = ['.', '!', '?', ';', '。', '；', '！', '？', '\n'];
 
-/// A request past this size is cut: what it asks for is said by then, and the time must stay bounded.
+/// Maximum size of a request; bounds the time, and the beginning states its purpose.
 const MOST_BYTES: usize = 8 << 10;
 
-/// Words of less weight, such as the third gloss of a Chinese word, bring no synonyms.
+/// Minimum weight of a word whose synonyms are added; excludes, for example, the third gloss of a Chinese word.
 const LEAST_WITH_SYNONYMS: f32 = 0.5;
 
-/// Words of less weight do not bring their relatives along.
+/// Minimum weight of a word whose related words are added.
 const LEAST_RELATED: f32 = 0.3;
 
-/// Nor do words past this many, as the time must stay bounded.
+/// Maximum number of words whose related words are added; bounds the time.
 const MOST_RELATED: usize = 128;
 
-/// Relatives of less weight change no order and cost time.
+/// Minimum weight of a related word; lower ones do not affect the order.
 const LEAST_WEIGHT: f32 = 0.04;
 
-/// What says in Chinese that a place follows, and what ends it: 在 … 里, 从 … 中.
+/// Chinese prepositions and postpositions of a place: 在 … 里, 从 … 中.
 const PREPOSITIONS: [char; 5] = ['在', '从', '到', '往', '向'];
 const POSTPOSITIONS: [char; 5] = ['里', '中', '上', '下', '内'];
 
-/// How a term came into a request.
+/// The origin of a term in a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Origin {
-    /// It stands there.
+    /// Contained in the request.
     Said,
-    /// It translates what stands there.
+    /// A translation of a word in the request.
     Translated,
-    /// It is close in meaning to what stands there.
+    /// Related to a word in the request.
     Related,
 }
 
-/// A term that a tool should have.
+/// A term that a tool should contain.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Wanted {
     pub(crate) term: Term,
     pub(crate) weight: f32,
     pub(crate) origin: Origin,
     pub(crate) script: Script,
-    /// In which sentences it stands, a bit for each.
+    /// The sentences that contain it, one bit each.
     pub(crate) sentences: u32,
 }
 
-/// One word of a request with all that may stand for it: what a tool either has or lacks.
+/// One word of a request with its alternatives; a tool either contains it or not.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Notion {
     pub(crate) weight: f32,
-    /// Terms of which one is enough, with how fully each stands for the word.
+    /// Alternative terms, one of which is enough, with how fully each represents the word.
     pub(crate) any: Vec<(Term, f32)>,
-    /// Characters or pairs of which each stands for a part of the word.
+    /// Characters or pairs, each of which represents a part of the word.
     pub(crate) all: Vec<Term>,
 }
 
 /// The terms of a request.
 #[derive(Debug, Default)]
 pub(crate) struct Query {
-    /// Each once, sorted by term.
+    /// Each term once, sorted.
     pub(crate) wanted: Vec<Wanted>,
     /// In the order of the request.
     pub(crate) notions: Vec<Notion>,
 }
 
 impl Query {
-    /// Reads a request that was cut to size.
+    /// Parses a request that `cut` has limited.
     pub(crate) fn read(text: &str, tables: &Tables, settings: &Settings) -> Self {
         let mut reader = Reader {
             settings,
@@ -106,12 +106,12 @@ impl Query {
     }
 }
 
-/// As much of a request as is read.
+/// Limits a request to the maximum size.
 pub(crate) fn cut(text: &str) -> &str {
     text.get(..text.floor_char_boundary(MOST_BYTES)).unwrap_or(text)
 }
 
-/// Where the parts of an identifier begin among the words before it.
+/// The index of the first part of an identifier among the preceding words.
 fn start_of_parts(words: &[String], whole: &str) -> usize {
     let mut left = whole.len();
     let is_first = |word: &String| {
@@ -121,8 +121,8 @@ fn start_of_parts(words: &[String], whole: &str) -> usize {
     words.iter().rposition(is_first).unwrap_or(words.len())
 }
 
-/// Chinese behind a name and a preposition (在 PPT 里加一页) without the postposition, which would else make another word with
-/// what follows (里加, Riga). A word of our own table (上传) is left whole.
+/// Removes the postposition from Chinese text after a name and a preposition (在 PPT 里加一页), which would otherwise form
+/// another word with the following text (里加, Riga). Words of our own table (上传) are kept.
 fn without_postposition(han: &str) -> &str {
     match han.strip_prefix(POSTPOSITIONS) {
         Some(rest) if !Dictionary::get().begins_with_tool_word(han) => {
@@ -136,18 +136,18 @@ struct Reader<'a> {
     settings: &'a Settings,
     tables: &'a Tables,
     stemmer: Stemmer,
-    /// Where each term stands in `wanted`.
+    /// The index of each term in `wanted`.
     places: TermMap<usize>,
     wanted: Vec<Wanted>,
     notions: Vec<Notion>,
     sentence: usize,
-    /// Whether the last stretch of Chinese ended in a preposition of place.
+    /// Whether the last Chinese text ended in a preposition of place.
     after_preposition: bool,
 }
 
 impl Reader<'_> {
     fn sentence(&mut self, sentence: &str, share: f32) {
-        // An identifier comes after its parts, so words wait until it is known that none follows.
+        // An identifier follows its parts, so that words are buffered until it is clear that none follows.
         let mut waiting: Vec<String> = Vec::new();
         runs(sentence, |run| match run {
             Run::Word(word) => waiting.push(word.to_owned()),
@@ -169,8 +169,8 @@ impl Reader<'_> {
         words.iter().for_each(|word| self.word(word, share));
     }
 
-    /// A name such as `PowerPoint` is one word if any tool has it. Its parts ("point") then count little, since by
-    /// themselves they mean something else.
+    /// A name such as `PowerPoint` is one word if any tool has it. Its parts ("point") then have little weight,
+    /// because they mean something else on their own.
     fn compound(&mut self, whole: &str, parts: &[String], share: f32) {
         self.want(whole, share, Origin::Said);
         let term = Term::of(whole);
@@ -184,7 +184,7 @@ impl Reader<'_> {
         }
     }
 
-    /// A term with its synonyms and relatives, and how fully each stands for it.
+    /// A term with its synonyms and related words, and how fully each represents it.
     fn standing_for(&self, term: Term) -> Vec<(Term, f32)> {
         let synonyms = Synonyms::get().of(term).iter().map(|other| (*other, self.settings.synonym));
         let related =
@@ -202,7 +202,7 @@ impl Reader<'_> {
         let weight = share * if is_request_word(word) { self.settings.request_word } else { 1.0 };
         let stem = self.stemmer.stem(word);
         self.want(&stem, weight, Origin::Said);
-        // A word that neither the language nor any tool knows may be a misspelt word of a name.
+        // A word that occurs neither in the language nor in any tool may be a misspelled word of a name.
         let term = Term::of(&stem);
         if self.tables.postings.of(term).is_empty()
             && !Related::get().knows(term)
@@ -215,7 +215,7 @@ impl Reader<'_> {
         self.notion(weight, self.standing_for(term), Vec::new());
     }
 
-    /// Reads a stretch of Chinese after the word before it, which may be a number.
+    /// Parses a Chinese text; `before` is the preceding word, which may be a number.
     fn han(&mut self, before: &str, han: &str, share: f32) {
         grams(han, |gram| {
             if !is_stop_gram(gram) {
@@ -261,7 +261,7 @@ impl Reader<'_> {
         self.notion(own, any, all);
     }
 
-    /// Notes a word once; a second time it says nothing new about whether a tool fits.
+    /// Adds a word once; repetitions do not affect whether a tool is relevant.
     fn notion(&mut self, weight: f32, any: Vec<(Term, f32)>, all: Vec<Term>) {
         let notion = Notion { weight, any, all };
         if weight > 0.0
@@ -316,7 +316,7 @@ impl Reader<'_> {
         self.add(Wanted { term: Term::of(text), weight, origin, script, sentences: 1 << self.sentence });
     }
 
-    /// What is said twice counts more than once, and less than twice.
+    /// A repeated term counts more than once, but less than twice.
     fn add(&mut self, wanted: Wanted) {
         if wanted.weight <= 0.0 {
             return;

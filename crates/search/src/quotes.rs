@@ -1,4 +1,4 @@
-//! Cuts a request at its quotation marks: what stands between them is usually a value and not what is asked for.
+//! Splits a request at its quotation marks: quoted text is usually a value, not the purpose of the request.
 
 /// A part of a request.
 #[derive(Debug, PartialEq, Eq)]
@@ -30,7 +30,7 @@ pub(crate) fn parts(text: &str) -> Vec<Part<'_>> {
     parts
 }
 
-/// The mark that closes what `c` opens. An apostrophe inside a word opens nothing.
+/// The closing mark for `c`. An apostrophe inside a word is not a quotation mark.
 fn closing(c: char, before: Option<char>) -> Option<char> {
     match c {
         '"' => Some('"'),

@@ -1,4 +1,4 @@
-//! Ranks the tools of an index for one request: words first, then names, sentences, history and meaning.
+//! Ranks the tools of an index for one request: by words first, then by names, sentences, history and meaning.
 
 use std::cmp::Ordering;
 use std::collections::HashMap;
@@ -15,34 +15,34 @@ use crate::query::{self, Query};
 use crate::text::is_han;
 use crate::words::{parts_by_words, scores_by_words, worth_of};
 
-/// How many of the best by words alone are looked at again.
+/// Number of the best documents by words that are scored exactly.
 const LOOKED_AT: usize = 64;
 
-/// What to find.
+/// A search request.
 #[derive(Debug, Clone, Copy)]
 pub struct Request<'a> {
-    /// What is asked for, in English or Chinese.
+    /// The text, in English or Chinese.
     pub text: &'a str,
-    /// At most this many tools.
+    /// Maximum number of hits.
     pub limit: usize,
-    /// What is known of the past of tools.
+    /// Past calls of tools.
     pub past: &'a [Past],
 }
 
 impl<'a> Request<'a> {
-    /// The ten best tools for a text.
+    /// A request for the ten best tools.
     pub fn new(text: &'a str) -> Self {
         Self { text, limit: 10, past: &[] }
     }
 
-    /// At most this many tools.
+    /// Sets the maximum number of hits.
     #[must_use]
     pub fn limit(mut self, limit: usize) -> Self {
         self.limit = limit;
         self
     }
 
-    /// With what is known of the past.
+    /// Sets the past calls of tools.
     #[must_use]
     pub fn past(mut self, past: &'a [Past]) -> Self {
         self.past = past;
@@ -50,32 +50,32 @@ impl<'a> Request<'a> {
     }
 }
 
-/// One tool that was found.
+/// A hit.
 #[derive(Debug, Clone, Copy)]
 pub struct Hit<'a> {
     /// The tool.
     pub tool: &'a Tool,
-    /// How well it fits, to compare hits of one request with each other.
+    /// Relevance, comparable only within one request.
     pub score: f32,
-    /// What the score is made of.
+    /// The components of the score.
     pub parts: Parts,
 }
 
-/// The answer to a request.
+/// The result of a request.
 #[derive(Debug, Clone)]
 pub struct Ranking<'a> {
-    /// The best tools, whether they fit or not, best first.
+    /// The best tools, relevant or not, best first.
     pub hits: Vec<Hit<'a>>,
-    /// How sure it is that the best tool fits, from 0 to 1.
+    /// The confidence that the best tool is relevant, from 0 to 1.
     pub confidence: f32,
-    /// Whether that is sure enough: below, none of the hits is worth showing.
+    /// Whether the confidence is sufficient; otherwise no hit should be shown.
     pub fits: bool,
-    /// What the confidence was read from.
+    /// The evidence for the confidence.
     pub evidence: Evidence,
 }
 
 impl<'a> Ranking<'a> {
-    /// The tools to show: none where none fits.
+    /// The hits to show; empty if none is relevant.
     pub fn fitting(&self) -> &[Hit<'a>] {
         if self.fits { &self.hits } else { &[] }
     }
@@ -94,10 +94,10 @@ pub(crate) fn rank<'a>(index: &'a Index, request: &Request<'_>) -> Ranking<'a> {
     let query = Query::read(text, &index.tables, &index.settings);
     let worth = worth_of(index, &query);
     let mut scores = scores_by_words(index, &query, &worth);
-    // The unit in which all that is not a word is measured: the best score by words.
+    // The unit of all other components: the best score by words.
     let unit = scores.iter().copied().fold(0.0_f32, f32::max).max(1.0);
 
-    // The encoders that can be loaded know English: on Chinese they cost more than they give (docs/explanation/search.md).
+    // The supported encoders are English: for Chinese they degrade the results (docs/explanation/search.md).
     let vectors = index.vectors.as_ref().filter(|_| !text.chars().any(is_han));
     let closeness = vectors.map(|vectors| vectors.closeness(text)).unwrap_or_default();
     for (score, close) in scores.iter_mut().zip(&closeness) {
@@ -142,7 +142,7 @@ fn answer<'a>(index: &'a Index, query: &Query, candidates: &[Candidate], limit: 
         .iter()
         .filter_map(|candidate| Some((&**index.documents.get(candidate.number)?, candidate.parts)))
         .collect();
-    // Who writes a tool's name means it.
+    // A tool whose name is written out is certainly relevant.
     let named = candidates.first().and_then(|first| first.named).is_some_and(|named| named > Named::InWords);
     let evidence = Evidence { named, ..Evidence::of(index, query, &best) };
     let confidence = if named { 1.0 } else { evidence.confidence() };
@@ -153,7 +153,8 @@ fn answer<'a>(index: &'a Index, query: &Query, candidates: &[Candidate], limit: 
     Ranking { hits, confidence, fits, evidence }
 }
 
-/// Scores that are equal to the third digit are a tie, which the success rate breaks; then the order of the index.
+/// Scores that are equal after rounding to 1/1024 are a tie, decided by the success rate, then by the order of the
+/// index.
 fn order(a: &Candidate, b: &Candidate) -> Ordering {
     let rounded = |score: f32| (score * 1024.0).round();
     rounded(b.score)
@@ -162,8 +163,8 @@ fn order(a: &Candidate, b: &Candidate) -> Ordering {
         .then(a.number.cmp(&b.number))
 }
 
-/// In units of the best score by words. The steps are wider than what words and focus give together, so that a surer
-/// mention always comes first.
+/// In units of the best score by words. The steps exceed the maximum of words and focus together, so that a more
+/// certain mention always ranks first.
 fn weight_of(named: Named, phrase: f32) -> f32 {
     match named {
         Named::InWords => phrase,
@@ -175,7 +176,7 @@ fn weight_of(named: Named, phrase: f32) -> f32 {
     }
 }
 
-/// The numbers of the best documents, in no order.
+/// The indexes of the best documents, unordered.
 fn best_of(scores: &[f32], count: usize) -> Vec<usize> {
     let mut found: Vec<usize> =
         scores.iter().enumerate().filter(|(_, score)| **score > 0.0).map(|(number, _)| number).collect();

@@ -1,4 +1,4 @@
-//! Related words: which stems are close in meaning, from a table that was made beforehand and is unpacked when needed.
+//! Related words: stems of similar meaning, from a precomputed table that is decompressed on first use.
 
 use std::io::Read as _;
 use std::sync::LazyLock;
@@ -7,12 +7,12 @@ use flate2::read::GzDecoder;
 
 use crate::text::{Term, TermMap};
 
-/// How it was made, and the form of it, is told in `data/README.md`.
+/// `data/README.md` documents its origin and format.
 const PACKED: &[u8] = include_bytes!("../data/related.bin.gz");
 
 static RELATED: LazyLock<Related> = LazyLock::new(|| {
     let mut bytes = Vec::new();
-    // The bytes are part of the program; a test reads them to the end.
+    // The data is part of the program; a test decompresses it completely.
     GzDecoder::new(PACKED)
         .read_to_end(&mut bytes)
         .ok()
@@ -20,18 +20,18 @@ static RELATED: LazyLock<Related> = LazyLock::new(|| {
         .unwrap_or_default()
 });
 
-/// Stems with their neighbours.
+/// Stems with their neighbors.
 #[derive(Debug, Default)]
 pub(crate) struct Related {
     stems: Vec<Box<str>>,
     places: TermMap<u16>,
-    /// Where the neighbours of each stem begin; one more than there are stems.
+    /// The start of each stem's neighbors; one more entry than there are stems.
     begins: Vec<u32>,
     neighbours: Vec<(u16, u8)>,
 }
 
 impl Related {
-    /// The one table; the first call takes some milliseconds.
+    /// The shared table; the first call takes a few milliseconds.
     pub(crate) fn get() -> &'static Self {
         &RELATED
     }
@@ -61,12 +61,12 @@ impl Related {
         Some(related)
     }
 
-    /// Whether a stem is a word of the language.
+    /// Whether the table contains a stem.
     pub(crate) fn knows(&self, stem: Term) -> bool {
         self.places.contains_key(&stem)
     }
 
-    /// The neighbours of a stem, with their closeness from 0 to 1.
+    /// The neighbors of a stem, with their closeness from 0 to 1.
     pub(crate) fn of(&self, stem: Term) -> impl Iterator<Item = (&str, f32)> {
         let place = self.places.get(&stem).map(|place| usize::from(*place));
         let range = place

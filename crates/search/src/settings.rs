@@ -1,58 +1,59 @@
-//! The numbers of the ranking, in one place, so that two settings can be compared.
+//! The parameters of the ranking, in one place, so that two settings can be compared.
 
 use serde::{Deserialize, Serialize};
 
 use crate::field::FIELD_COUNT;
 
-/// How scores are made. The defaults were measured over all sets together; `docs/explanation/search.md` tells what each gives.
+/// The parameters of the ranking. The defaults were tuned over all test sets together; `docs/explanation/search.md`
+/// documents the effect of each.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Settings {
     /// The weight of each field, in the order of [`crate::Field::ALL`].
     pub field_weights: [f32; FIELD_COUNT],
-    /// How much a field's length counts against it, from 0 (not at all) to 1 (fully).
+    /// Length normalization of each field, from 0 (none) to 1 (full).
     pub field_lengths: [f32; FIELD_COUNT],
-    /// How soon repetitions of a term in a definition stop to matter.
+    /// Saturation of term frequency (BM25 `k1`).
     pub saturation: f32,
-    /// How much of its weight a term gains that the request has again.
+    /// Additional share of its weight for a term that the request repeats.
     pub repeated: f32,
-    /// How much a number in the request counts.
+    /// Weight of a number in the request.
     pub number: f32,
-    /// How much a word of asking counts ("help", "show").
+    /// Weight of a request word ("help", "show").
     pub request_word: f32,
-    /// How much the parts of a name in one word (`PowerPoint`) count if any tool has the whole.
+    /// Weight of the parts of a compound name (`PowerPoint`) if any tool has the whole.
     pub compound_part: f32,
-    /// How much what stands in quotation marks counts.
+    /// Weight of quoted text.
     pub quoted: f32,
-    /// How much a word counts that differs by one letter.
+    /// Weight of a word that differs by one letter.
     pub typo: f32,
-    /// How much a single Chinese character counts beside a pair.
+    /// Weight of a single Chinese character relative to a pair.
     pub character: f32,
-    /// How much a translated word counts beside one that was said.
+    /// Weight of a translated word relative to a word of the request.
     pub translation: f32,
-    /// How much the translation of a single character counts beside that of a longer word.
+    /// Weight of the translation of a single character relative to that of a longer word.
     pub translated_character: f32,
-    /// What each further gloss of a word counts beside the one before it.
+    /// Weight of each further gloss of a word relative to the previous one.
     pub gloss_decay: f32,
-    /// How a gloss of several words shares its weight: 0 gives each the whole, 1 an equal part.
+    /// How the words of a gloss share its weight: 0 gives each the whole weight, 1 an equal part.
     pub gloss_split: f32,
-    /// How much a synonym counts beside the word that was said.
+    /// Weight of a synonym relative to the word of the request.
     pub synonym: f32,
-    /// How much a related word counts beside one that was said, were it as close as can be.
+    /// Weight of a related word of maximum closeness relative to a word of the request.
     pub related: f32,
-    /// Closeness from which on a word is related at all.
+    /// Minimum closeness of related words.
     pub related_floor: f32,
-    /// How much the best sentence of a request counts beside the whole.
+    /// Weight of the best sentence of a request relative to the whole.
     pub sentence: f32,
-    /// How much a tool gains all of whose name's words were asked for.
+    /// Bonus for a tool whose name is completely covered by the request.
     pub name_coverage: f32,
-    /// How much the words of a name count that stand one after the other in the request.
+    /// Weight of a name whose words are consecutive in the request.
     pub phrase: f32,
-    /// How much many successes with similar requests lift a tool.
+    /// Maximum bonus for successes with similar requests.
     pub history: f32,
-    /// How much closeness in meaning counts where a model is loaded.
+    /// Weight of similarity in meaning, if a model is loaded.
     pub meaning: f32,
-    /// The least confidence that the best tool fits; below it the answer is that none does.
+    /// Minimum confidence that the best tool is relevant; below it the result is that none is.
     pub fit: f32,
 }
 

@@ -1,10 +1,11 @@
-//! Synonyms: words that requests and tool definitions use for the same act or thing, from a table of this project.
+//! Synonyms: words that requests and tool definitions use for the same action or object, from a table of this
+//! project.
 
 use std::sync::LazyLock;
 
 use crate::text::{Stemmer, Term, TermMap};
 
-/// The file itself says how it is written.
+/// The file documents its own format.
 const TABLE: &str = include_str!("../data/synonyms.txt");
 
 static SYNONYMS: LazyLock<Synonyms> = LazyLock::new(|| Synonyms::read(TABLE));
@@ -16,7 +17,7 @@ pub(crate) struct Synonyms {
 }
 
 impl Synonyms {
-    /// The one table.
+    /// The shared table.
     pub(crate) fn get() -> &'static Self {
         &SYNONYMS
     }

@@ -1,4 +1,4 @@
-//! What is made of the documents to search them, always together: postings, names, vocabulary.
+//! The search tables of a list of documents, always built together: postings, names, vocabulary.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ pub(crate) struct Tables {
 }
 
 impl Tables {
-    /// The tables of these documents.
+    /// Builds the tables of these documents.
     pub(crate) fn build(documents: &[Arc<Document>], settings: &Settings) -> Self {
         Self {
             postings: Postings::build(documents, settings),

@@ -1,5 +1,4 @@
-//! The terms of definitions and requests as the index stores them, so that other rankings can be compared over the same
-//! terms.
+//! The terms of definitions and requests as indexed, so that other rankings can be compared over the same terms.
 
 use toolhub_core::Tool;
 
@@ -22,8 +21,8 @@ impl Tokenizer {
         found
     }
 
-    /// The terms of all texts of a definition that the index reads: name, title, description, tags, source, and the
-    /// names, texts and examples of parameters. Translations are left out.
+    /// The terms of all indexed texts of a definition: name, title, description, tags, source, and the names, texts
+    /// and examples of parameters, without translations.
     pub fn tool(&mut self, tool: &Tool) -> Vec<u64> {
         let mut found = Vec::new();
         definition::texts(tool, |_, text| {

@@ -1,4 +1,4 @@
-//! Text as the index sees it: runs of letters cut into words, identifiers into their parts, Chinese into characters.
+//! Tokenization: splits text into words, identifiers into their parts, and Chinese into characters.
 
 mod letters;
 mod scan;

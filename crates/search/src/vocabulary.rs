@@ -1,4 +1,4 @@
-//! The words that tool names are made of, to understand a misspelt one.
+//! The words of tool names, for correcting misspelled words.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -6,9 +6,9 @@ use std::sync::Arc;
 use crate::document::Document;
 use crate::text::{Run, letters_of, runs};
 
-/// In shorter words, one other letter makes another word.
+/// Minimum length: in shorter words a typo yields another word.
 const SHORTEST: usize = 5;
-/// Longer ones are identifiers.
+/// Maximum length: longer words are identifiers.
 const LONGEST: usize = 24;
 
 #[derive(Debug)]
@@ -24,7 +24,7 @@ pub(crate) struct Vocabulary {
 }
 
 impl Vocabulary {
-    /// The words in the names of these documents.
+    /// Collects the words in the names of these documents.
     pub(crate) fn build(documents: &[Arc<Document>]) -> Self {
         let mut seen: HashSet<Box<str>> = HashSet::new();
         for document in documents {
@@ -44,7 +44,7 @@ impl Vocabulary {
         Self { words }
     }
 
-    /// The word of a name that is one letter away from `word`.
+    /// The word of a name at an edit distance of one from `word`.
     pub(crate) fn near(&self, word: &str) -> Option<&str> {
         if !(SHORTEST..=LONGEST).contains(&word.len()) || !word.bytes().all(|byte| byte.is_ascii_lowercase())
         {

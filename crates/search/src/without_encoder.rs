@@ -1,4 +1,4 @@
-//! Stands in for the sentence encoder where the feature `encoder` is left out: no model can be opened.
+//! Replacement for the sentence encoder in builds without the feature `encoder`: no model can be opened.
 
 use std::convert::Infallible;
 use std::path::Path;
@@ -7,7 +7,7 @@ use std::path::Path;
 use crate::kept::Fingerprint;
 use crate::meaning::{Meaning, MeaningError};
 
-/// A sentence encoder. This program has none, so there is no such value.
+/// A sentence encoder. In builds without the feature this type has no values.
 #[cfg_attr(feature = "encoder", expect(unreachable_pub, reason = "only the test below uses it then"))]
 #[derive(Debug)]
 pub struct SentenceEncoder(Infallible);

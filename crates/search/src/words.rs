@@ -1,4 +1,4 @@
-//! What the words of a request give: to every document roughly and fast, to a few exactly and part by part.
+//! Scores of the words of a request: approximate and fast for all documents, exact with components for a few.
 
 use crate::document::Document;
 use crate::explain::Parts;
@@ -7,7 +7,7 @@ use crate::index::Index;
 use crate::postings::norms;
 use crate::query::{MOST_SENTENCES, Query, Wanted};
 
-/// What having each wanted term fully would add to a score.
+/// The contribution of each wanted term to the score of a document that fully contains it.
 pub(crate) fn worth_of(index: &Index, query: &Query) -> Vec<f32> {
     let postings = &index.tables.postings;
     let worth =
@@ -27,7 +27,7 @@ pub(crate) fn scores_by_words(index: &Index, query: &Query, worth: &[f32]) -> Ve
     scores
 }
 
-/// What the words of the request give a document. Both lists are sorted by term and walked together.
+/// The score components of a document for the words of the request. Both lists are sorted by term and merged.
 pub(crate) fn parts_by_words(index: &Index, document: &Document, wanted: &[Wanted], worth: &[f32]) -> Parts {
     let norms = norms(document, index.tables.postings.average(), &index.settings);
     let mut parts = Parts::default();
@@ -70,7 +70,7 @@ struct Term<'a> {
     saturation: f32,
 }
 
-/// Adds what one term gains to the parts, shared among the fields it stands in.
+/// Adds the gain of one term to the components of the fields that contain it, in proportion. Returns the gain.
 fn add_term(
     parts: &mut Parts,
     counts: &[u8; FIELD_COUNT],

@@ -2,7 +2,7 @@
 
 use ndarray::{Array1, Array2, ArrayViewMut1, Axis};
 
-/// Brings each row to mean 0 and variance 1, then stretches and shifts it as learned.
+/// Layer normalization: normalizes each row to mean 0 and variance 1, then applies the learned gain and shift.
 pub(super) struct Norm {
     pub(super) gain: Array1<f32>,
     pub(super) shift: Array1<f32>,
@@ -23,7 +23,7 @@ impl Norm {
     }
 }
 
-/// Makes shares of a row that sum to one.
+/// Normalizes a row to positive values that sum to one.
 pub(super) fn softmax(mut row: ArrayViewMut1<'_, f32>) {
     let most = row.iter().copied().fold(f32::NEG_INFINITY, f32::max);
     row.mapv_inplace(|number| (number - most).exp());
@@ -31,12 +31,12 @@ pub(super) fn softmax(mut row: ArrayViewMut1<'_, f32>) {
     row /= sum;
 }
 
-/// A number times the chance that a normal variable is below it.
+/// GELU: a number times the standard normal distribution function at it.
 pub(super) fn gelu(number: f32) -> f32 {
     0.5 * number * (1.0 + error_function(number * std::f32::consts::FRAC_1_SQRT_2))
 }
 
-/// Formula 7.1.26 of Abramowitz and Stegun, right to 1.5e-7, which is as far as a 32-bit float goes.
+/// Formula 7.1.26 of Abramowitz and Stegun, accurate to 1.5e-7, about the precision of `f32`.
 fn error_function(number: f32) -> f32 {
     const TERMS: [f32; 5] = [1.061_405_4, -1.453_152_1, 1.421_413_8, -0.284_496_72, 0.254_829_6];
     let size = number.abs();

@@ -1,4 +1,4 @@
-//! The folder of a model: its small files, read whole up to a limit, and the errors that name them.
+//! The folder of a model: reads its small files completely, up to a size limit; errors name the file.
 
 use std::fs::File;
 use std::io::{self, ErrorKind, Read as _};
@@ -10,7 +10,7 @@ use sha2::{Digest as _, Sha256};
 use crate::kept::Fingerprint;
 use crate::meaning::MeaningError;
 
-/// The largest vocabularies have some ten megabytes.
+/// Maximum file size; the largest vocabularies have about ten megabytes.
 const MOST_BYTES: u64 = 32 << 20;
 
 pub(super) struct Folder(PathBuf);
@@ -28,7 +28,7 @@ impl Folder {
         File::open(self.path(name)).map_err(|source| self.unreadable(name, source))
     }
 
-    /// The text of a file; none where there is no such file.
+    /// The text of a file; `None` if it does not exist.
     pub(super) fn text(&self, name: &str) -> Result<Option<String>, MeaningError> {
         let file = match File::open(self.path(name)) {
             Ok(file) => file,
@@ -45,13 +45,13 @@ impl Folder {
         }
     }
 
-    /// The JSON of a file; none where there is no such file.
+    /// The parsed JSON of a file; `None` if it does not exist.
     pub(super) fn json<T: DeserializeOwned>(&self, name: &str) -> Result<Option<T>, MeaningError> {
         let read = |text: String| serde_json::from_str(&text).map_err(|error| self.wrong(name, error));
         self.text(name)?.map(read).transpose()
     }
 
-    /// The hash of these files, as far as they are there.
+    /// The hash of those of these files that exist.
     pub(super) fn fingerprint(&self, names: &[&str]) -> Result<Fingerprint, MeaningError> {
         let mut all = Vec::new();
         for name in names {
@@ -71,13 +71,13 @@ impl Folder {
         MeaningError::File { path: self.path(name).display().to_string(), source }
     }
 
-    /// The error of a file that is not what it should be.
+    /// The error for a file with invalid content.
     pub(super) fn wrong(&self, name: &str, what: impl std::fmt::Display) -> MeaningError {
         MeaningError::Model(format!("`{}`: {what}", self.path(name).display()))
     }
 }
 
-/// Lets a file be copied into a hash.
+/// Adapter that copies a file into a hash.
 struct HashWriter<'a>(&'a mut Sha256);
 
 impl io::Write for HashWriter<'_> {

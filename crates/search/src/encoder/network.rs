@@ -1,4 +1,4 @@
-//! The forward pass of BERT: embeddings, layers of attention and feed-forward, and one vector for the text.
+//! The forward pass of BERT: embeddings, layers of attention and feed-forward, and pooling into one vector.
 
 use ndarray::linalg::general_mat_mul;
 use ndarray::{Array1, Array2, Axis, Slice, concatenate};
@@ -9,10 +9,10 @@ use super::shape::{Pooling, Shape};
 use super::tensors::Tensors;
 use crate::meaning::MeaningError;
 
-/// The weights, whose shapes were checked when they were read, so that every product below fits.
+/// The weights. Their shapes are checked when they are loaded, so that all products below are valid.
 pub(super) struct Network {
     words: Array2<f32>,
-    /// With the embedding of the first type of token, which all tokens of a single text have, added.
+    /// Includes the embedding of token type 0, which all tokens of a single text have.
     positions: Array2<f32>,
     norm: Norm,
     layers: Vec<Layer>,
@@ -21,7 +21,7 @@ pub(super) struct Network {
 }
 
 struct Layer {
-    /// Query, key and value beside each other: one product instead of three.
+    /// Query, key and value concatenated: one matrix product instead of three.
     attention: Dense,
     attended: Dense,
     attended_norm: Norm,
@@ -30,7 +30,8 @@ struct Layer {
     narrow_norm: Norm,
 }
 
-/// A linear map. The weight has a row for each input, the other way round than in the file: so the product reads it in order.
+/// A linear layer. The weight is transposed compared with the file, with a row per input, so that the product reads
+/// it sequentially.
 struct Dense {
     weight: Array2<f32>,
     bias: Array1<f32>,
@@ -39,7 +40,7 @@ struct Dense {
 impl Network {
     pub(super) fn read(folder: &Folder, shape: &Shape) -> Result<Self, MeaningError> {
         let tensors = Tensors::open(folder)?;
-        // Some files are of a model with a task on top, where the encoder has a name of its own.
+        // Files of models with a task head prefix the names of the encoder.
         let prefix = if tensors.has("bert.embeddings.word_embeddings.weight") { "bert." } else { "" };
         let mut weights = Weights { tensors, shape, prefix };
         let table = |kind: &str| format!("embeddings.{kind}_embeddings.weight");
@@ -52,7 +53,7 @@ impl Network {
         Ok(Self { words, positions, norm, layers, heads: shape.heads, pooling: shape.pooling })
     }
 
-    /// The vector of a text that has at least one token and no more than there are positions.
+    /// The vector of a text. `tokens` has at least one token, and at most as many as there are positions.
     pub(super) fn run(&self, tokens: &[usize]) -> Box<[f32]> {
         let mut rows = self.words.select(Axis(0), tokens);
         rows += &self.positions.slice_axis(Axis(0), Slice::from(..tokens.len()));
@@ -108,7 +109,7 @@ impl Dense {
     }
 }
 
-/// The file of weights, by the names that BERT gives them.
+/// The weights by their names in BERT.
 struct Weights<'a> {
     tensors: Tensors<'a>,
     shape: &'a Shape,
@@ -154,7 +155,7 @@ impl Weights<'_> {
     }
 }
 
-/// Maps of the same inputs as one map.
+/// Concatenates linear layers with the same inputs.
 fn beside(maps: [&Dense; 3]) -> Result<Dense, MeaningError> {
     let unequal = |error: ndarray::ShapeError| MeaningError::Model(error.to_string());
     let weight = concatenate(Axis(1), &maps.map(|map| map.weight.view())).map_err(unequal)?;

@@ -1,4 +1,4 @@
-//! What the configuration files of a model say: sizes, how a text becomes one vector, and how much of it is read.
+//! The configuration of a model: dimensions, pooling, and maximum number of tokens.
 
 use std::io::ErrorKind;
 use std::ops::RangeInclusive;
@@ -10,19 +10,20 @@ use crate::meaning::MeaningError;
 
 const CONFIG: &str = "config.json";
 const POOLING: &str = "1_Pooling/config.json";
-/// What is read of a text at most: the time grows faster than the length, and descriptions say what they are early on.
+/// Maximum number of tokens of a text: the time grows faster than linearly, and descriptions state their purpose
+/// early.
 const MOST_TOKENS: usize = 256;
 
-/// Which vectors of the tokens make that of the text.
+/// How the token vectors are combined into the vector of the text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Pooling {
-    /// The mean of all.
+    /// Their mean.
     Mean,
-    /// That of the mark at the start.
+    /// The vector of the first token (`[CLS]`).
     First,
 }
 
-/// The sizes of a model.
+/// The dimensions of a model.
 #[derive(Debug, Clone)]
 pub(super) struct Shape {
     pub(super) hidden: usize,
@@ -34,7 +35,7 @@ pub(super) struct Shape {
     pub(super) types: usize,
     pub(super) epsilon: f32,
     pub(super) pooling: Pooling,
-    /// With the marks at both ends.
+    /// Including the special tokens at both ends.
     pub(super) most_tokens: usize,
 }
 
@@ -106,7 +107,8 @@ impl Config {
                 return Err(format!("`{key}` is `{value}`, and only `{expected}` can be run"));
             }
         }
-        // Wide enough for the largest of the family, and small enough that no product of two overflows.
+        // Large enough for the largest models of the family, and small enough that no product of two values
+        // overflows.
         let sizes: [(&str, usize, RangeInclusive<usize>); 7] = [
             ("hidden_size", self.hidden_size, 1..=8192),
             ("num_attention_heads", self.num_attention_heads, 1..=512),

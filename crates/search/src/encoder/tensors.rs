@@ -1,4 +1,4 @@
-//! Reads tensors by name from a file in the safetensors format, one at a time, as 32-bit floats.
+//! Reads single tensors by name from a safetensors file, as `f32`.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -12,20 +12,20 @@ use super::folder::Folder;
 use crate::meaning::MeaningError;
 
 const NAME: &str = "model.safetensors";
-/// The list of tensors has some hundred bytes for each.
+/// Maximum size of the header, which has about a hundred bytes per tensor.
 const MOST_HEADER: u64 = 16 << 20;
 
 pub(super) struct Tensors<'a> {
     folder: &'a Folder,
     file: File,
-    /// Where the numbers begin.
+    /// Offset of the tensor data.
     start: u64,
-    /// How many bytes of numbers there are.
+    /// Size of the tensor data in bytes.
     length: u64,
     entries: HashMap<String, Value>,
 }
 
-/// What the list says of a tensor; its offsets count from the start of the numbers.
+/// The header entry of a tensor; its offsets are relative to the start of the tensor data.
 #[derive(Deserialize)]
 struct Entry {
     dtype: String,
@@ -33,7 +33,7 @@ struct Entry {
     data_offsets: (u64, u64),
 }
 
-/// How a number is written.
+/// The number format.
 #[derive(Clone, Copy)]
 enum Number {
     Single,
@@ -66,12 +66,12 @@ impl<'a> Tensors<'a> {
         self.entries.contains_key(name)
     }
 
-    /// A row of numbers.
+    /// A vector.
     pub(super) fn row(&mut self, name: &str, length: usize) -> Result<Array1<f32>, MeaningError> {
         self.numbers(name, &[length]).map(Array1::from_vec)
     }
 
-    /// A matrix with so many rows and columns.
+    /// A matrix with this number of rows and columns.
     pub(super) fn matrix(&mut self, name: &str, shape: (usize, usize)) -> Result<Array2<f32>, MeaningError> {
         let numbers = self.numbers(name, &[shape.0, shape.1])?;
         Array2::from_shape_vec(shape, numbers).map_err(|error| self.wrong(name, &error.to_string()))
@@ -91,7 +91,7 @@ impl<'a> Tensors<'a> {
         let Some(bytes) = bytes else {
             return Err(self.wrong(name, "has offsets that do not fit its shape"));
         };
-        // Before anything is allocated: what is claimed has to be there.
+        // Checked before allocating: the claimed data must exist.
         if to > self.length {
             return Err(self.wrong(name, "lies beyond the end of the file, which is cut short"));
         }
@@ -138,12 +138,12 @@ impl Number {
     }
 }
 
-/// A number of 16 bits by IEEE 754: a sign, five bits of exponent, ten of fraction.
+/// Converts an IEEE 754 half-precision number: a sign bit, five bits of exponent, ten of fraction.
 fn half(bits: u16) -> f32 {
     let (sign, exponent, fraction) =
         (u32::from(bits >> 15) << 31, u32::from(bits >> 10 & 0x1f), u32::from(bits & 0x3ff));
     let size = match exponent {
-        // Too small for the usual form: the fraction counts in steps of 2^-24.
+        // Subnormal: the fraction counts in steps of 2^-24.
         0 => f32::from(bits & 0x3ff) / 16_777_216.0,
         0x1f => f32::from_bits(0xff << 23 | fraction << 13),
         _ => f32::from_bits((exponent + 112) << 23 | fraction << 13),

@@ -1,4 +1,5 @@
-//! Cuts a text into the tokens of an uncased BERT: words without accents and capitals, then the longest known pieces.
+//! The WordPiece tokenizer of an uncased BERT: splits a text into lowercase words without accents, then into the
+//! longest known pieces.
 
 use std::collections::HashMap;
 
@@ -13,18 +14,18 @@ use crate::meaning::MeaningError;
 const LIST: &str = "vocab.txt";
 const JSON: &str = "tokenizer.json";
 const CONFIG: &str = "tokenizer_config.json";
-/// A longer word is unknown as a whole.
+/// Longer words become the unknown token.
 const MOST_CHARACTERS: usize = 100;
 
 pub(super) struct WordPiece {
     /// Pieces that begin a word.
     starts: HashMap<Box<str>, usize>,
-    /// Pieces that go on with one, without the mark `##`.
+    /// Pieces that continue a word, without the prefix `##`.
     continuations: HashMap<Box<str>, usize>,
     unknown: usize,
     first: usize,
     last: usize,
-    /// With the marks at both ends.
+    /// Including the special tokens at both ends.
     most_tokens: usize,
 }
 
@@ -37,7 +38,7 @@ struct TokenizerJson {
 struct TokenizerModel {
     #[serde(rename = "type")]
     kind: Option<String>,
-    /// A list in the models of other kinds.
+    /// A list in models of other types.
     vocab: serde_json::Value,
 }
 
@@ -87,7 +88,7 @@ impl WordPiece {
         Ok(Self { starts, continuations, unknown, first, last, most_tokens: shape.most_tokens })
     }
 
-    /// The tokens of a text between the marks, as many as the model reads.
+    /// The tokens of a text between the special tokens, at most as many as the model supports.
     pub(super) fn tokens(&self, text: &str) -> Vec<usize> {
         let most = self.most_tokens - 1;
         let mut tokens = vec![self.first];
@@ -115,7 +116,7 @@ impl WordPiece {
         tokens
     }
 
-    /// Adds the pieces of a word, and empties it.
+    /// Adds the pieces of a word, and clears it.
     fn cut(&self, word: &mut Word, tokens: &mut Vec<usize>) {
         let known = tokens.len();
         let mut rest = if word.length > MOST_CHARACTERS { "" } else { word.text.as_str() };
@@ -134,7 +135,7 @@ impl WordPiece {
     }
 }
 
-/// A word as far as it was read; what is past the limit is counted and not kept.
+/// The current word; characters beyond the limit are counted but not stored.
 #[derive(Default)]
 struct Word {
     text: String,
@@ -150,13 +151,13 @@ impl Word {
     }
 }
 
-/// The longest piece that a text begins with, and its length in bytes.
+/// The longest piece that is a prefix of a text, and its length in bytes.
 fn longest(pieces: &HashMap<Box<str>, usize>, text: &str) -> Option<(usize, usize)> {
     let ends = text.char_indices().rev().map(|(at, character)| at + character.len_utf8());
     ends.map(|end| (pieces.get(&text[..end]), end)).find_map(|(token, end)| Some((*token?, end)))
 }
 
-/// White space as a blank, and nothing for what cannot be seen.
+/// Maps white space to a space, and removes invisible characters.
 fn cleaned(character: char) -> Option<char> {
     match character {
         '\t' | '\n' | '\r' => Some(' '),
@@ -167,7 +168,7 @@ fn cleaned(character: char) -> Option<char> {
     }
 }
 
-/// Whether a character is a word of its own: punctuation, all signs of ASCII, and Chinese characters.
+/// Whether a character is a separate token: punctuation, all ASCII symbols, and Chinese characters.
 fn stands_alone(character: char) -> bool {
     character.is_ascii_punctuation()
         || (!character.is_ascii() && character.general_category_group() == GeneralCategoryGroup::Punctuation)

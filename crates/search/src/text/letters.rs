@@ -1,6 +1,6 @@
-//! The set of letters of a word, for a quick look whether two words can be near each other at all.
+//! The set of letters of a word, as a fast filter for similar words.
 
-/// The letters of a word as bits. One typo changes at most two of them.
+/// The letters of a word as a bit set. One typo changes at most two bits.
 pub(crate) fn letters_of(word: &str) -> u64 {
     word.chars().fold(0, |letters, c| {
         letters

@@ -1,25 +1,25 @@
-//! Cuts text into runs: a word or a part of an identifier, or a stretch of Chinese.
+//! Splits text into runs: a word, a part of an identifier, or a sequence of Chinese characters.
 
-/// Longer stretches of letters are keys, hashes and encoded bytes, not words.
+/// Maximum length of a word; longer sequences are keys, hashes or encoded data.
 const LONGEST_WORD: usize = 48;
 
-/// A stretch of text that is looked at as one.
+/// A token of a text.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Run<'a> {
-    /// A word or one part of an identifier, in small letters.
+    /// A word or one part of an identifier, in lowercase.
     Word(&'a str),
-    /// A whole identifier whose parts were also given: `readfile` of `readFile`.
+    /// A whole identifier, after its parts: `readfile` for `readFile`.
     Compound(&'a str),
-    /// Chinese, Japanese or Korean writing, in which words stand without spaces.
+    /// Chinese, Japanese or Korean text, which has no spaces between words.
     Han(&'a str),
 }
 
-/// How a term is written.
+/// The script of a term.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Script {
-    /// In characters without spaces.
+    /// Characters without spaces between words.
     Han,
-    /// In words with spaces between them.
+    /// Words separated by spaces.
     Spaced,
 }
 
@@ -30,14 +30,14 @@ enum Kind {
     Digit,
 }
 
-/// Whether a character belongs to a script written without spaces.
+/// Whether a character belongs to a script without spaces.
 pub(crate) fn is_han(c: char) -> bool {
     matches!(c,
         '\u{3040}'..='\u{30ff}' | '\u{3400}'..='\u{4dbf}' | '\u{4e00}'..='\u{9fff}' | '\u{ac00}'..='\u{d7af}'
         | '\u{f900}'..='\u{faff}' | '\u{20000}'..='\u{3134f}' | '々')
 }
 
-/// Full-width letters and digits, common in Chinese text, as their usual forms.
+/// Maps full-width letters and digits, common in Chinese text, to their ASCII forms.
 fn usual(c: char) -> char {
     match c {
         '\u{ff01}'..='\u{ff5e}' => char::from_u32(u32::from(c) - 0xfee0).unwrap_or(c),
@@ -46,7 +46,7 @@ fn usual(c: char) -> char {
     }
 }
 
-/// Hands every run of `text` to `sink`, in order.
+/// Calls `sink` with every run of `text`, in order.
 pub(crate) fn runs(text: &str, mut sink: impl FnMut(Run<'_>)) {
     let mut letters: Vec<char> = Vec::new();
     let mut han = String::new();
@@ -73,7 +73,7 @@ pub(crate) fn runs(text: &str, mut sink: impl FnMut(Run<'_>)) {
     }
 }
 
-/// The buffers in which a word is cut into its parts.
+/// Reusable buffers for splitting a word into its parts.
 #[derive(Default)]
 struct Parts {
     part: String,
@@ -127,7 +127,7 @@ fn kind(c: char) -> Kind {
     }
 }
 
-/// `readFile` is cut before F, `HTTPServer` before S, `base64` before 6; `IDs` and `PDFs` stay whole.
+/// `readFile` is split before F, `HTTPServer` before S, `base64` before 6; `IDs` and `PDFs` are not split.
 fn is_border(previous: Kind, kind: Kind, next: Option<Kind>) -> bool {
     match (previous, kind) {
         (Kind::Lower, Kind::Upper) => true,

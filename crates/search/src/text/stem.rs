@@ -1,4 +1,4 @@
-//! Stems: `searching`, `searches` and `searched` are one word.
+//! Stemming: `searching`, `searches` and `searched` become one term.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -7,13 +7,13 @@ use rust_stemmers::{Algorithm, Stemmer as Snowball};
 
 use super::{Term, is_stop_word};
 
-/// A cache that grew past this holds mostly words seen once.
+/// Maximum size of the cache; a larger one contains mostly words that occur once.
 const CACHED_WORDS: usize = 200_000;
 
-/// Finds stems, and remembers them: a catalog uses the same few thousand words again and again.
+/// A stemmer with a cache: a catalog repeats the same few thousand words.
 pub(crate) struct Stemmer {
     snowball: Snowball,
-    /// Nothing for a stop word.
+    /// `None` for a stop word.
     known: HashMap<String, Option<Term>>,
 }
 
@@ -30,7 +30,7 @@ impl Default for Stemmer {
 }
 
 impl Stemmer {
-    /// The stem of a word in small letters.
+    /// The stem of a lowercase word.
     pub(crate) fn stem(&self, word: &str) -> String {
         if word.len() <= 3 || !word.is_ascii() {
             return word.to_owned();
@@ -38,7 +38,7 @@ impl Stemmer {
         self.snowball.stem(word).into_owned()
     }
 
-    /// The term of a word's stem; none for a stop word.
+    /// The term of a word's stem; `None` for a stop word.
     pub(crate) fn term(&mut self, word: &str) -> Option<Term> {
         if let Some(term) = self.known.get(word) {
             return *term;

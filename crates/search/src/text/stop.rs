@@ -1,9 +1,9 @@
-//! Words that say nothing about which tool is meant, in both languages.
+//! Stop words in both languages: words that do not help to select a tool.
 
 use std::collections::HashSet;
 use std::sync::LazyLock;
 
-/// Function words of English, and what is left of contractions.
+/// English function words, and fragments of contractions.
 const STOP_WORDS: &[&str] = &[
     "a", "an", "the", "this", "that", "these", "those", "and", "or", "but", "nor", "so", "if", "then",
     "than", "of", "to", "in", "on", "at", "by", "for", "from", "with", "without", "into", "onto", "as",
@@ -17,7 +17,7 @@ const STOP_WORDS: &[&str] = &[
     "through", "again", "all", "most", "every", "another",
 ];
 
-/// How people ask, whatever they ask for. Left out of requests alone: in a definition they may matter.
+/// Phrasing of requests, independent of their purpose. Ignored only in requests: in a definition they may matter.
 const REQUEST_WORDS: &[&str] = &[
     "please",
     "help",
@@ -100,7 +100,7 @@ const REQUEST_WORDS: &[&str] = &[
     "today",
 ];
 
-/// Characters and pairs that carry grammar or politeness in Chinese.
+/// Chinese characters and pairs for grammar or politeness.
 const STOP_GRAMS: &[&str] = &[
     "的", "了", "我", "你", "您", "他", "她", "它", "们", "是", "在", "有", "和", "与", "及", "或", "也",
     "都", "就", "这", "那", "吗", "呢", "吧", "啊", "请", "把", "被", "给", "让", "为", "于", "个", "一",
@@ -115,14 +115,14 @@ const STOP_GRAMS: &[&str] = &[
     "麻烦", "我现",
 ];
 
-/// Chinese measure words that say nothing of what is counted. 页, 行 and 列 are not among them: a page, a row or a column is
-/// what is meant.
+/// Chinese measure words that say nothing about the counted object. 页, 行 and 列 are not included: they mean a page, a
+/// row or a column.
 const MEASURE_WORDS: &[char] = &[
     '张', '个', '条', '份', '篇', '本', '封', '位', '只', '件', '项', '次', '首', '台', '辆', '座', '笔',
     '种', '套',
 ];
 
-/// What stands before a measure word.
+/// Characters that precede a measure word.
 const COUNTS: &[char] = &[
     '一', '二', '两', '三', '四', '五', '六', '七', '八', '九', '十', '百', '千', '几', '每', '这', '那',
     '哪', '某',
@@ -132,22 +132,22 @@ static STOP: LazyLock<HashSet<&str>> = LazyLock::new(|| STOP_WORDS.iter().copied
 static REQUEST: LazyLock<HashSet<&str>> = LazyLock::new(|| REQUEST_WORDS.iter().copied().collect());
 static GRAMS: LazyLock<HashSet<&str>> = LazyLock::new(|| STOP_GRAMS.iter().copied().collect());
 
-/// Whether an English word, in small letters, says nothing.
+/// Whether a lowercase English word is a stop word.
 pub(crate) fn is_stop_word(word: &str) -> bool {
     STOP.contains(word)
 }
 
-/// Whether an English word belongs to the way of asking.
+/// Whether an English word belongs to the phrasing of requests.
 pub(crate) fn is_request_word(word: &str) -> bool {
     REQUEST.contains(word)
 }
 
-/// Whether a Chinese character or pair says nothing.
+/// Whether a Chinese character or pair is a stop word.
 pub(crate) fn is_stop_gram(gram: &str) -> bool {
     GRAMS.contains(gram)
 }
 
-/// Whether a Chinese word is a measure word after what ends in a number or a demonstrative: 一张, 这篇.
+/// Whether a Chinese word is a measure word after a number or a demonstrative: 一张, 这篇.
 pub(crate) fn is_measure_word(before: &str, word: &str) -> bool {
     let mut characters = word.chars();
     characters.next().is_some_and(|first| MEASURE_WORDS.contains(&first))

@@ -1,19 +1,19 @@
-//! The identity of an indexed word: a hash, so that documents analysed apart agree without a shared word list.
+//! The id of an indexed word: a hash, so that independently analyzed documents agree without a shared word list.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
 /// A stem, a Chinese character or a pair of them, by the hash of its text.
 ///
-/// With 64 bits, a catalog of a million different words has a collision with a chance of one in 30 million; it would
-/// cost one wrong hit.
+/// With 64 bits, a catalog of a million different words has a collision with a probability of one in 30 million; it
+/// would cause one wrong hit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct Term(u64);
 
 impl Term {
     /// The term of this text.
     pub(crate) fn of(text: &str) -> Self {
-        // FNV-1a, then a mix, so that the low bits alone serve as a hash table's key.
+        // FNV-1a with a finalizer, so that the low bits are sufficient as a hash table key.
         let mut hash = text.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
             (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
         });
@@ -28,10 +28,10 @@ impl Term {
     }
 }
 
-/// A map from terms; they are hashes already, so nothing is hashed again.
+/// A map with terms as keys; they are already hashes and not hashed again.
 pub(crate) type TermMap<V> = HashMap<Term, V, BuildHasherDefault<AsIs>>;
 
-/// Takes the term's own bits for the hash.
+/// A hasher that returns the bits of the term.
 #[derive(Debug, Default, Clone)]
 pub(crate) struct AsIs(u64);
 

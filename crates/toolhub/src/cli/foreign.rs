@@ -109,8 +109,7 @@ pub(crate) fn harmless(text: &str, breaks: Breaks) -> Cow<'_, str> {
     }
     let line = |line: &str| {
         let line = line.strip_suffix('\r').unwrap_or(line);
-        // Other line break characters, including a `\r` that was separated from its `
-        // `.
+        // Other line break characters, including a `\r` that was separated from its `\n`.
         let mut shown = visible(line).into_owned();
         for (odd, mark) in ODD_BREAKS {
             if shown.contains(odd) {

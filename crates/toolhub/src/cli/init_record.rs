@@ -1,5 +1,5 @@
-//! The record of changes by `toolhub init`, with the text of each file before and after, stored in the data folder for `toolhub
-//! init --undo`.
+//! The record of changes by `toolhub init`, with the text of each file before and after. It is stored in the data folder, for
+//! `toolhub init --undo`.
 
 use std::path::{Path, PathBuf};
 

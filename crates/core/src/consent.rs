@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use crate::lang::Text;
 
-/// What a consent was given for: a folder and the contents of its files. Checked again before each start.
+/// The scope of a consent: a folder and the contents of its files. Verified again before each start.
 pub trait Binding: Send + Sync {
     /// A digest of the folder and of every file that the consent covers.
     fn digest(&self) -> &str;
@@ -39,7 +39,7 @@ pub struct LaunchPermit {
 }
 
 impl LaunchPermit {
-    /// The folder to start a program in that has none of its own; `None` for the current one.
+    /// The working directory of a program without a configured one; `None` for the current directory.
     pub fn folder(&self) -> Option<&Path> {
         self.folder.as_deref()
     }
@@ -51,7 +51,8 @@ impl Consent {
         Self(State::Owner { folder: None })
     }
 
-    /// The same; a program without a folder of its own starts in `folder`, since the current one is not trusted.
+    /// Consent to an entry of the owner's own configuration. A program without a configured working directory starts in
+    /// `folder`, because the current directory is not trusted.
     pub fn of_owner_in(folder: Arc<Path>) -> Self {
         Self(State::Owner { folder: Some(folder) })
     }
@@ -69,7 +70,7 @@ impl Consent {
         }
     }
 
-    /// Permits one start, or says why not.
+    /// Permits one start, or returns the reason why not.
     pub fn permit(&self) -> Result<LaunchPermit, Text> {
         match &self.0 {
             State::Owner { folder } => Ok(LaunchPermit { folder: folder.clone() }),

@@ -37,7 +37,7 @@ impl RawJson {
         Ok(Self(ByteString::from(text)))
     }
 
-    /// Serializes a value; values that cannot be serialized become `null`.
+    /// Serialises a value; values that cannot be serialised become `null`.
     pub fn of(value: &(impl Serialize + ?Sized)) -> Self {
         serde_json::to_string(value).map_or_else(|_| Self::null(), |text| Self(ByteString::from(text)))
     }
@@ -73,7 +73,7 @@ impl RawJson {
         self.0.into_bytes()
     }
 
-    /// Deserializes the value.
+    /// Deserialises the value.
     pub fn decode<T: DeserializeOwned>(&self) -> Result<T, serde_json::Error> {
         serde_json::from_str(self.get())
     }

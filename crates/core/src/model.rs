@@ -213,7 +213,7 @@ pub enum ModelError {
         /// The cause.
         cause: String,
     },
-    /// Authentication or authorization failed.
+    /// Authentication or authorisation failed.
     Unauthorized {
         /// The model.
         model: String,

@@ -36,7 +36,7 @@ impl ReservedNames {
         Self { prefixes: sources.map(|source| (source.to_owned(), prefix(source))).collect() }
     }
 
-    /// Whether this source must not use this name. Names are normalized as clients may do it: case-insensitive, with
+    /// Whether this source must not use this name. Names are normalised as clients may do it: case-insensitive, with
     /// `_` for every character other than a letter, digit, `-` or `_`.
     pub fn reserves(&self, source: &Source, name: &str) -> bool {
         let kind = source.kind();

@@ -30,7 +30,7 @@ fn may_retry(error: &ToolError, hints: Hints) -> bool {
         // Connection lost during the call: retried only if repeating does no harm.
         ToolError::ConnectionFailed { .. } => hints.may_repeat(),
         // With `Effect::None` the call had not been sent. Once it is sent, no status proves that it did not run, so
-        // that `Retry-After` is honored only for read-only and idempotent tools.
+        // that `Retry-After` is honoured only for read-only and idempotent tools.
         ToolError::HttpStatus { status: 408 | 425 | 429 | 500 | 502..=504, effect, .. } => {
             *effect == Effect::None || hints.may_repeat()
         }

@@ -43,7 +43,7 @@ fn words_shared(a: &str, b: &str) -> f64 {
     2.0 * shared as f64 / (a.len() + b.len()) as f64
 }
 
-/// Normalizes a name: `readDataFromExcel`, `read-data-from-excel` and `read_data_from_excel` are equal.
+/// Normalises a name: `readDataFromExcel`, `read-data-from-excel` and `read_data_from_excel` are equal.
 fn fold(name: &str) -> String {
     let mut folded = String::with_capacity(name.len() + 4);
     let mut lower_before = false;

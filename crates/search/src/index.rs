@@ -1,4 +1,4 @@
-//! The index: an immutable snapshot of analyzed tools, cheap to clone and to update by source.
+//! The index: an immutable snapshot of analysed tools, cheap to clone and to update by source.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -36,7 +36,7 @@ impl Index {
         Self { documents: documents.into(), tables, settings, vectors: None }
     }
 
-    /// Replaces the tools of one source. The other tools are neither analyzed nor embedded again.
+    /// Replaces the tools of one source. The other tools are neither analysed nor embedded again.
     pub fn replace_source(
         &self,
         source: &Source,

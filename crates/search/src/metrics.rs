@@ -33,7 +33,7 @@ pub struct Report {
     /// The share of relevant tools among the first ten.
     #[serde(rename = "recall@10")]
     pub recall_10: f64,
-    /// Normalized discounted cumulative gain of the first ten.
+    /// Normalised discounted cumulative gain of the first ten.
     #[serde(rename = "ndcg@10")]
     pub ndcg_10: f64,
     /// The mean reciprocal rank of the first relevant tool.

@@ -42,7 +42,7 @@ pub(crate) struct Mention {
     pub(crate) named: Named,
 }
 
-/// Normalizes a name: lowercase without punctuation, equal for all spellings.
+/// Normalises a name: lowercase without punctuation, equal for all spellings.
 pub(crate) fn key_of(name: &str) -> String {
     name.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect()
 }

@@ -20,12 +20,12 @@ static RELATED: LazyLock<Related> = LazyLock::new(|| {
         .unwrap_or_default()
 });
 
-/// Stems with their neighbors.
+/// Stems with their neighbours.
 #[derive(Debug, Default)]
 pub(crate) struct Related {
     stems: Vec<Box<str>>,
     places: TermMap<u16>,
-    /// The start of each stem's neighbors; one more entry than there are stems.
+    /// The start of each stem's neighbours; one more entry than there are stems.
     begins: Vec<u32>,
     neighbours: Vec<(u16, u8)>,
 }
@@ -66,7 +66,7 @@ impl Related {
         self.places.contains_key(&stem)
     }
 
-    /// The neighbors of a stem, with their closeness from 0 to 1.
+    /// The neighbours of a stem, with their closeness from 0 to 1.
     pub(crate) fn of(&self, stem: Term) -> impl Iterator<Item = (&str, f32)> {
         let place = self.places.get(&stem).map(|place| usize::from(*place));
         let range = place

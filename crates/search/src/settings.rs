@@ -11,7 +11,7 @@ use crate::field::FIELD_COUNT;
 pub struct Settings {
     /// The weight of each field, in the order of [`crate::Field::ALL`].
     pub field_weights: [f32; FIELD_COUNT],
-    /// Length normalization of each field, from 0 (none) to 1 (full).
+    /// Length normalisation of each field, from 0 (none) to 1 (full).
     pub field_lengths: [f32; FIELD_COUNT],
     /// Saturation of term frequency (BM25 `k1`).
     pub saturation: f32,

@@ -1,6 +1,6 @@
-//! Files that only their owner may read: made so from the first moment, and checked when the data folder is first used.
+//! Files that only their owner may read: created with private modes, and checked when the data folder is first used.
 //!
-//! Outside Unix, files are made as usual: the user's profile folder is private there.
+//! On other systems than Unix, files are created with default permissions: the user's profile folder is private there.
 
 use std::fs::{File, OpenOptions};
 use std::io;

@@ -196,7 +196,7 @@ fn text_of(json: &str) -> Text {
     serde_json::from_str(json).unwrap_or_else(|_| Text::from(json))
 }
 
-/// Serializes a value as JSON.
+/// Serialises a value as JSON.
 pub(crate) fn json_text(value: &impl serde::Serialize) -> String {
     serde_json::to_string(value).unwrap_or_else(|_| "null".to_owned())
 }

@@ -72,7 +72,7 @@ impl RawObject {
         self.0.is_empty()
     }
 
-    /// Serializes the object.
+    /// Serialises the object.
     pub fn into_raw(self) -> RawJson {
         RawJson::of(&self)
     }

@@ -1,5 +1,5 @@
 //! Detects phrases that address the model instead of the reader of a definition. The patterns are data, in
-//! `phrases.tsv`; they are matched against normalized text, so that formatting and homoglyphs do not hide them.
+//! `phrases.tsv`; they are matched against normalised text, so that formatting and homoglyphs do not hide them.
 
 use std::ops::Range;
 use std::sync::{LazyLock, OnceLock};
@@ -81,7 +81,7 @@ fn compile(pattern: &str) -> Option<Regex> {
     Regex::new(&pattern.replace(r"\b", r"(?-u:\b)")).ok()
 }
 
-/// Normalizes a text: lowercase plain letters, single spaces, no invisible characters. For each character of the
+/// Normalises a text: lowercase plain letters, single spaces, no invisible characters. For each character of the
 /// original, `step` receives the length of the output so far and the character's offset.
 fn as_read(original: &str, mut step: impl FnMut(usize, usize)) -> String {
     let mut read = String::with_capacity(original.len());
@@ -103,7 +103,7 @@ fn as_read(original: &str, mut step: impl FnMut(usize, usize)) -> String {
     read
 }
 
-/// The original text of a match in the normalized text.
+/// The original text of a match in the normalised text.
 fn original(text: &str, found: Range<usize>) -> &str {
     let (mut start, mut end) = (0, text.len());
     as_read(text, |length, at| {

@@ -209,7 +209,7 @@ fn qualified<'a>(request: Request<'_>, known: Known<'a>) -> Option<&'a Arc<Entry
     known.catalog.named(name).find(own)
 }
 
-/// Removes tools of all servers but the first: equal names do not imply equal behavior, unless the policy declares
+/// Removes tools of all servers but the first: equal names do not imply equal behaviour, unless the policy declares
 /// the servers equivalent. Skills and native tools stay, in the configured order.
 fn of_one_server<'a>(
     mut entries: Vec<&'a Arc<Entry>>,

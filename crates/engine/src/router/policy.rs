@@ -11,10 +11,10 @@ use crate::suggest::near_names;
 const GUESSED: [&str; 2] = ["native", "appflowy"];
 /// Values of `source` that mean "unspecified".
 const UNSPECIFIED: [&str; 2] = ["", "auto"];
-/// How many similar names an error offers.
+/// Maximum number of similar names in an error.
 const MAX_SUGGESTIONS: usize = 3;
 
-/// Which sources the `source` of a call allows.
+/// The sources that the `source` of a call allows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SourceFilter {
     /// No source is named.
@@ -119,8 +119,8 @@ impl Policy {
         self.equivalent.iter().any(|group| group.contains(&one) && group.contains(&other))
     }
 
-    /// Which sources a call with this `source` may reach. A name that no source has is an error: such a call must not reach
-    /// a source that it does not name.
+    /// The sources that a call with this `source` may reach. An unknown name is an error: such a call must not reach a
+    /// source that it does not name.
     pub fn source_filter(&self, source: Option<&str>) -> Result<SourceFilter, ToolError> {
         let Some(name) = source.filter(|name| !UNSPECIFIED.contains(name)) else {
             return Ok(SourceFilter::Any);

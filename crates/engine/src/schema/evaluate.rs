@@ -76,7 +76,7 @@ impl<'p> Evaluation<'p> {
         Self { program, steps, memo: HashMap::new(), memoize_all, names: Vec::new(), depth: 0 }
     }
 
-    /// Evaluates for error messages, which visits values more than once: memoizes every verdict.
+    /// Evaluates for error messages, which visits values more than once: memoises every verdict.
     pub(super) fn explaining(program: &'p Program, steps: &'p Steps) -> Self {
         Self { memoize_all: true, ..Self::new(program, steps) }
     }

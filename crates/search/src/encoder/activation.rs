@@ -2,7 +2,7 @@
 
 use ndarray::{Array1, Array2, ArrayViewMut1, Axis};
 
-/// Layer normalization: normalizes each row to mean 0 and variance 1, then applies the learned gain and shift.
+/// Layer normalisation: normalises each row to mean 0 and variance 1, then applies the learned gain and shift.
 pub(super) struct Norm {
     pub(super) gain: Array1<f32>,
     pub(super) shift: Array1<f32>,
@@ -23,7 +23,7 @@ impl Norm {
     }
 }
 
-/// Normalizes a row to positive values that sum to one.
+/// Normalises a row to positive values that sum to one.
 pub(super) fn softmax(mut row: ArrayViewMut1<'_, f32>) {
     let most = row.iter().copied().fold(f32::NEG_INFINITY, f32::max);
     row.mapv_inplace(|number| (number - most).exp());

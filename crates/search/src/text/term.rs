@@ -1,4 +1,4 @@
-//! The id of an indexed word: a hash, so that independently analyzed documents agree without a shared word list.
+//! The id of an indexed word: a hash, so that independently analysed documents agree without a shared word list.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};

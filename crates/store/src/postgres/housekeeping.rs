@@ -33,7 +33,7 @@ pub(super) async fn keep(
 ) -> Result<Progress, Error> {
     let client = session.client();
     let now = SystemTime::now();
-    // One of several hubs claims the interval, and releases it until the cleanup is done.
+    // Only one of several hubs cleans up per interval. It releases the claim after each step until nothing is left to do.
     let take = "INSERT INTO housekeeping VALUES ('kept_house_at', $1)
         ON CONFLICT (name) DO UPDATE SET value = excluded.value
         WHERE housekeeping.value < $2 OR housekeeping.value > excluded.value";

@@ -12,10 +12,10 @@ use crate::postgres::security::{Security, WrittenMode};
 
 /// The URL of a PostgreSQL database: `postgres://user:password@host:5432/name?sslmode=…`.
 ///
-/// `sslmode` is `verify-full` by default, `require` and `verify-ca` mean the same: the server's certificate and its name
-/// are checked, against the system's authorities or those in the file `sslrootcert`. For a server on this machine the
-/// default is `prefer`: encrypted where the server can, without a check; elsewhere `prefer` and `allow` mean
-/// `verify-full`. Only `disable` connects to another machine without TLS.
+/// `sslmode` is `verify-full` by default; `require` and `verify-ca` mean the same: the server's certificate and host name
+/// are verified against the system's certificate authorities or those in the file `sslrootcert`. For a server on this
+/// machine the default is `prefer`: TLS if the server supports it, without verification. For remote servers, `prefer` and
+/// `allow` mean `verify-full`. Only `disable` connects to a remote server without TLS.
 #[derive(Clone)]
 pub struct PgUrl {
     pub(crate) config: Box<Config>,

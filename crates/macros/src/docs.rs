@@ -1,12 +1,12 @@
-//! Texts from doc comments: lines become paragraphs, as a model should read them.
+//! Extracts texts from doc comments, joining lines to paragraphs for models.
 
 use syn::{Attribute, Expr, ExprLit, Lit, Meta, Result, spanned::Spanned};
 
-/// The text of the doc comments among `attributes`; `None` where there is none.
+/// The text of the doc comments in `attributes`; `None` if there are none.
 pub(crate) fn text(attributes: &[Attribute]) -> Result<Option<String>> {
     let mut lines = Vec::new();
     for attribute in attributes.iter().filter(|attribute| attribute.path().is_ident("doc")) {
-        // `#[doc(hidden)]` and its like say nothing to a model.
+        // Skips `#[doc(hidden)]` and similar.
         let Meta::NameValue(pair) = &attribute.meta else { continue };
         let Expr::Lit(ExprLit { lit: Lit::Str(text), .. }) = &pair.value else {
             return Err(syn::Error::new(pair.value.span(), "write the text here: `#[tool]` must see it"));
@@ -56,7 +56,7 @@ fn stands_alone(line: &str) -> bool {
         || (numbered.len() < line.len() && (numbered.starts_with(". ") || numbered.starts_with(") ")))
 }
 
-/// Whether a line follows without a space: Chinese and Japanese are written without them.
+/// Whether lines are joined without a space, as in Chinese and Japanese.
 fn runs_on(before: &str, after: &str) -> bool {
     let wide =
         |c: char| matches!(c, '\u{2e80}'..='\u{9fff}' | '\u{f900}'..='\u{faff}' | '\u{ff00}'..='\u{ffef}');

@@ -1,5 +1,5 @@
-//! What a tool's function becomes. Names that the expansion brings along start with two underscores: a tool is a
-//! unit struct in lower case, and a local variable of the same name would not compile.
+//! The expansion of a tool function. Names that the expansion introduces start with two underscores: a tool is a unit
+//! struct in lower case, and a local variable of the same name would not compile.
 
 use proc_macro2::{Ident, TokenStream};
 use quote::{ToTokens, format_ident, quote, quote_spanned};
@@ -11,7 +11,7 @@ use crate::options::Options;
 use crate::parameter::{Argument, Kind};
 use crate::schema_type::stand_in;
 
-/// The code for one `#[tool]`.
+/// Expands a `#[tool]`.
 pub(crate) fn expand(options: TokenStream, item: TokenStream) -> Result<TokenStream> {
     let options = Options::parse(options)?;
     let function = Function::parse(item)?;
@@ -33,8 +33,8 @@ pub(crate) fn expand(options: TokenStream, item: TokenStream) -> Result<TokenStr
     })
 }
 
-/// A function hides a unit struct of the same name, and a variable may hide a function: so this tool, and others in
-/// its scope, may be called what the derived code calls its variables.
+/// Functions that shadow unit structs of the same name. Local variables may shadow functions, but not unit structs, so
+/// this tool and others in its scope may have the names of variables in the derived code.
 fn shield(function: &Function) -> TokenStream {
     let mut names = vec![format_ident!("schema"), format_ident!("generator"), format_ident!("d")];
     if !names.contains(&function.name) {
@@ -48,7 +48,7 @@ fn shield(function: &Function) -> TokenStream {
     }
 }
 
-/// The struct that is the tool.
+/// The struct of the tool.
 fn structure(function: &Function) -> TokenStream {
     let Function { name, visibility, .. } = function;
     let (docs, conditions) = (&function.attributes.docs, &function.attributes.conditions);
@@ -66,7 +66,7 @@ fn structure(function: &Function) -> TokenStream {
         #[derive(::core::clone::Clone #copy)]
         #visibility struct #name #(#fields)*;
 
-        // By hand: what the tool holds need not be printable.
+        // Implemented by hand, since the state need not implement `Debug`.
         #(#conditions)*
         impl ::core::fmt::Debug for #name {
             fn fmt(&self, __formatter: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
@@ -76,7 +76,7 @@ fn structure(function: &Function) -> TokenStream {
     }
 }
 
-/// The function itself, still callable, and the defaults of its parameters.
+/// The function itself, which stays callable, and the defaults of its parameters.
 fn run(function: &Function) -> TokenStream {
     let Function { name, visibility, returns, body, .. } = function;
     let (docs, conditions) = (&function.attributes.docs, &function.attributes.conditions);
@@ -101,7 +101,7 @@ fn run(function: &Function) -> TokenStream {
     }
 }
 
-/// The struct that the arguments are decoded into.
+/// The struct that the arguments are deserialized into.
 fn arguments(function: &Function, root: &TokenStream) -> TokenStream {
     let tool = &function.name;
     let fields = each_argument(function).map(|(argument, kind)| {
@@ -142,7 +142,7 @@ fn default_function(path: &Ident, kind: &Type, value: &Expr) -> TokenStream {
     }
 }
 
-/// `NativeTool` for the struct.
+/// The implementation of `NativeTool`.
 fn tool(function: &Function, options: &Options) -> TokenStream {
     let root = options.root();
     let name = &function.name;
@@ -160,7 +160,7 @@ fn tool(function: &Function, options: &Options) -> TokenStream {
         ReturnType::Default => proc_macro2::Span::call_site(),
         ReturnType::Type(_, kind) => kind.span(),
     };
-    // With the span of the written type: that is where a type that is no output is to be mended.
+    // Uses the span of the return type, so that the compiler reports a wrong type there.
     let converted = quote_spanned!(result=> #root::core::IntoOutput::into_output(__result));
     quote! {
         impl #root::core::NativeTool for #name {
@@ -203,7 +203,7 @@ fn definition(function: &Function, options: &Options) -> TokenStream {
     let hints = options.hints.iter().map(|(hint, value)| quote!(.with(#hint, #value)));
     let annotations = (!options.hints.is_empty())
         .then(|| quote!(.with("annotations", #root::core::RawObject::default() #(#hints)*)));
-    // Some models' interfaces refuse a schema without the member.
+    // Some model APIs reject a schema without `properties`.
     let properties = each_argument(function).next().is_none().then(|| {
         quote! {
             __schema.insert(
@@ -214,7 +214,7 @@ fn definition(function: &Function, options: &Options) -> TokenStream {
     });
     quote! {
         fn definition(&self) -> #root::core::ToolDefinition {
-            // Inline, so that a model sees the choices of an enum where it chooses.
+            // Inlined, so that a model sees the values of an enum at the parameter.
             let mut __schema = #root::schemars::generate::SchemaSettings::draft2020_12()
                 .with(|__settings| __settings.inline_subschemas = true)
                 .into_generator()
@@ -230,7 +230,7 @@ fn definition(function: &Function, options: &Options) -> TokenStream {
                 #annotations;
             match #root::core::ToolDefinition::parse(__definition.into_raw()) {
                 ::core::result::Result::Ok(__parsed) => __parsed,
-                // Only a schema too large or too deep comes here: a mistake in the program, found at its start.
+                // Fails only if the schema is too large or too deep: a bug in the program, found at its start.
                 ::core::result::Result::Err(__error) => {
                     ::core::panic!("tool `{}` cannot be used: {}", #name, __error)
                 }
@@ -239,7 +239,7 @@ fn definition(function: &Function, options: &Options) -> TokenStream {
     }
 }
 
-/// The parameters that are in the schema, each with its type.
+/// The parameters in the schema, with their types.
 pub(crate) fn each_argument(function: &Function) -> impl Iterator<Item = (&Argument, &Type)> {
     function.parameters.iter().filter_map(|parameter| match &parameter.kind {
         Kind::Argument(argument) => Some((&**argument, &parameter.written_type)),
@@ -255,7 +255,7 @@ fn default_name(argument: &Ident) -> Ident {
     format_ident!("__default_{}", argument.unraw())
 }
 
-/// A path or type as the string that serde and schemars want in their attributes.
+/// A path or type as a string literal, for attributes of serde and schemars.
 fn literal(tokens: &impl ToTokens) -> LitStr {
     LitStr::new(&tokens.to_token_stream().to_string(), proc_macro2::Span::call_site())
 }

@@ -1,4 +1,4 @@
-//! A tool's function as it was written, checked: what can be no tool is refused here, at the place it stands.
+//! Parses and validates a tool function; errors have the span of the offending code.
 
 use proc_macro2::TokenStream;
 use syn::{
@@ -8,7 +8,7 @@ use syn::{
 use crate::docs;
 use crate::parameter::{Kind, Parameter};
 
-/// A function that can be a tool.
+/// A valid tool function.
 pub(crate) struct Function {
     pub(crate) name: Ident,
     pub(crate) visibility: Visibility,
@@ -19,14 +19,14 @@ pub(crate) struct Function {
     pub(crate) attributes: Attributes,
 }
 
-/// The function's attributes, by where they go.
+/// The attributes of the function, by destination.
 #[derive(Default)]
 pub(crate) struct Attributes {
-    /// Doc comments: they describe the struct and the function.
+    /// Doc comments, for the struct and the function.
     pub(crate) docs: Vec<Attribute>,
-    /// Conditions: they hold for everything that is written.
+    /// `cfg` conditions, for all generated items.
     pub(crate) conditions: Vec<Attribute>,
-    /// What is left: it belongs to the function.
+    /// Other attributes, for the function.
     pub(crate) others: Vec<Attribute>,
 }
 
@@ -90,7 +90,7 @@ fn check_signature(signature: &Signature, problems: &mut Problems) {
     }
 }
 
-/// Everything that is wrong, so that it can be mended in one go.
+/// Collects all errors, so that they are reported at once.
 #[derive(Default)]
 struct Problems(Option<Error>);
 

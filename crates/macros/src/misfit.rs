@@ -1,6 +1,6 @@
-//! The code for arguments that could not be decoded: it mends what JSON Schema allows and serde does not, or says what
-//! is wrong. The engine checks arguments against the schema before; what is said here is for callers that do not, and
-//! for what no schema can say.
+//! The code for arguments that cannot be deserialized: repairs values that JSON Schema allows but serde rejects,
+//! otherwise builds the error. The engine validates arguments against the schema before; this code is for callers that
+//! do not, and for constraints that a schema cannot express.
 
 use proc_macro2::TokenStream;
 use quote::quote;
@@ -11,8 +11,8 @@ use crate::function::Function;
 use crate::options::Options;
 use crate::schema_type::is_option;
 
-/// The functions `__mended`, for arguments with `2.0` where an integer belongs, and `__misfit`, for the error that names
-/// every argument that does not fit.
+/// The functions `__mended`, for arguments with `2.0` in place of an integer, and `__misfit`, for the error that lists
+/// every invalid argument.
 pub(crate) fn misfit(function: &Function, options: &Options) -> TokenStream {
     let root = options.root();
     let tool = tool_name(function, options);
@@ -35,7 +35,7 @@ pub(crate) fn misfit(function: &Function, options: &Options) -> TokenStream {
             let mut __members = __arguments.object()?;
             for &(__name, _, __check) in __FIELDS {
                 let ::core::option::Option::Some(__value) = __members.get(__name) else { continue };
-                // Below 2^53 a float is exact.
+                // Integers below 2^53 are exact in a float.
                 let __whole = __value.get().parse::<f64>().ok();
                 let __whole = __whole.filter(|__whole| __whole.fract() == 0.0 && __whole.abs() < 9e15);
                 let ::core::option::Option::Some(__whole) = __whole else { continue };
@@ -71,7 +71,7 @@ pub(crate) fn misfit(function: &Function, options: &Options) -> TokenStream {
                     ::core::option::Option::None => {}
                     ::core::option::Option::Some(__value) => {
                         if let ::core::option::Option::Some(__text) = __check(__value) {
-                            // What serde expected stands after that word, and before the place in the text.
+                            // Extracts the expectation from serde's message: after `expected`, before the position.
                             let __rule = __text.split(" at line ").next().unwrap_or_default();
                             let __rule = __rule.rsplit_once("expected ").map_or(__rule, |(_, __rule)| __rule);
                             let __rule = #words;
@@ -103,7 +103,7 @@ pub(crate) fn misfit(function: &Function, options: &Options) -> TokenStream {
     }
 }
 
-/// `__rule` in words of JSON, where serde names a type of Rust's.
+/// Converts a Rust type name in serde's message to JSON terms.
 fn words() -> TokenStream {
     quote! {
         match __rule {

@@ -1,4 +1,4 @@
-//! What stands in the parentheses of `#[tool(…)]`.
+//! Parses the options of `#[tool(…)]`.
 
 use proc_macro2::{Span, TokenStream};
 use quote::quote;
@@ -6,7 +6,7 @@ use syn::parse::{Parse, ParseStream, Parser};
 use syn::punctuated::Punctuated;
 use syn::{Error, Ident, LitBool, LitStr, Path, Result, Token, ext::IdentExt};
 
-/// A hint's option and its name in the definition.
+/// The options for hints, with their names in the definition.
 const HINTS: [(&str, &str); 4] = [
     ("read_only", "readOnlyHint"),
     ("destructive", "destructiveHint"),
@@ -16,14 +16,14 @@ const HINTS: [(&str, &str); 4] = [
 
 const KNOWN: &str = "`name`, `title`, `read_only`, `destructive`, `idempotent`, `open_world` and `crate`";
 
-/// The options of one tool.
+/// The options of a tool.
 #[derive(Default)]
 pub(crate) struct Options {
     pub(crate) name: Option<String>,
     pub(crate) title: Option<String>,
-    /// Names as they stand in the definition.
+    /// Names as in the definition.
     pub(crate) hints: Vec<(&'static str, bool)>,
-    /// The module that holds the crates the expansion needs.
+    /// The module with the crates that the expansion needs.
     root: Option<Path>,
 }
 
@@ -57,16 +57,16 @@ impl Options {
         Ok(options)
     }
 
-    /// The path of the module that holds the crates the expansion needs.
+    /// The path of the module with the crates that the expansion needs.
     pub(crate) fn root(&self) -> TokenStream {
         self.root.as_ref().map_or_else(|| quote!(::toolhub::__private), |path| quote!(#path))
     }
 }
 
-/// The path as a part of the expansion: lints about how paths are written are not for what a macro wrote.
+/// Marks a path as generated code, to which lints about paths do not apply.
 fn as_expansion(mut path: Path) -> Path {
     for segment in &mut path.segments {
-        // `$crate` says by its span which crate it means.
+        // The span of `$crate` determines the crate it refers to.
         if segment.ident != "$crate" {
             segment.ident.set_span(Span::call_site());
         }
@@ -74,7 +74,7 @@ fn as_expansion(mut path: Path) -> Path {
     path
 }
 
-/// Names that every known client and model takes.
+/// Accepts names that all known clients and models accept.
 fn checked_name(name: &LitStr) -> Result<String> {
     let text = name.value();
     let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');

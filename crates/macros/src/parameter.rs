@@ -1,33 +1,33 @@
-//! One parameter of a tool's function: an argument, the call's context, or the tool's state.
+//! A parameter of a tool function: an argument, the context of the call, or the state of the tool.
 
 use syn::punctuated::Punctuated;
 use syn::{Attribute, Error, Expr, FnArg, Ident, Pat, PatIdent, Result, Token, Type, spanned::Spanned};
 
 use crate::docs;
 
-/// A parameter, and what the function is given for it.
+/// A parameter and its kind.
 pub(crate) struct Parameter {
-    /// The binding as it was written, `mut` included.
+    /// The binding as written, including `mut`.
     pub(crate) pattern: PatIdent,
     pub(crate) kind: Kind,
     pub(crate) written_type: Type,
-    /// Attributes that stay on the function's parameter.
+    /// Attributes that stay on the parameter.
     pub(crate) kept: Vec<Attribute>,
 }
 
 pub(crate) enum Kind {
     Argument(Box<Argument>),
     Context,
-    /// What the tool holds.
+    /// The state of the tool.
     State(Box<Type>),
 }
 
-/// A parameter that is in the schema.
+/// A parameter in the schema.
 pub(crate) struct Argument {
     pub(crate) name: Ident,
     pub(crate) text: Option<String>,
     pub(crate) default: Option<Expr>,
-    /// `#[schemars(…)]` as it was written.
+    /// `#[schemars(…)]` as written.
     pub(crate) schemars: Vec<Attribute>,
 }
 
@@ -91,14 +91,14 @@ fn is_context(kind: &Type) -> bool {
     matches!(kind, Type::Path(path) if path.path.segments.last().is_some_and(|last| last.ident == "CallContext"))
 }
 
-/// The attributes of one parameter, sorted by who they are for.
+/// The attributes of a parameter, by destination.
 #[derive(Default)]
 struct Marks {
     state: Option<()>,
     default: Option<Expr>,
     schemars: Vec<Attribute>,
     kept: Vec<Attribute>,
-    /// The first mark that only an argument can have.
+    /// The first attribute that is only valid on an argument.
     argument_mark: Option<proc_macro2::Span>,
 }
 

@@ -1,12 +1,13 @@
-//! Types of the hub that know no schema, and what stands for them in one.
+//! Types of the hub without a schema, and their replacements in schemas.
 
 use proc_macro2::TokenStream;
 use quote::quote;
 use syn::{GenericArgument, PathArguments, Type, parse_quote};
 
-/// The type whose schema describes `written`, where that is not `written` itself.
+/// The type whose schema describes `written`, if that is not `written` itself.
 ///
-/// `RawJson` keeps numbers of any size, so tools want it as an argument; core stays free of schema crates.
+/// `RawJson` keeps numbers of any size, so tools use it as an argument type; the core crate does not depend on schema
+/// crates.
 pub(crate) fn stand_in(written: &Type, root: &TokenStream) -> Option<Type> {
     let mut shown = written.clone();
     replace(&mut shown, root).then_some(shown)

@@ -1,5 +1,4 @@
-//! What the macro refuses, and the words it uses. What it writes is tested where it can be compiled, in
-//! `toolhub-native`.
+//! The errors of the macro. Its expansion is tested in `toolhub-native`, where it can be compiled.
 
 use proc_macro2::TokenStream;
 
@@ -62,7 +61,7 @@ fn what_is_no_tool_is_refused_in_words() {
         "async fn f(#[doc = include_str!(\"x\")] a: u8) {}",
         &["write the text here: `#[tool]` must see it"],
     );
-    // Everything that is wrong is said at once.
+    // All errors are reported at once.
     let not_async = "a tool is an async function: write `async fn f`";
     check("", "fn f(&self, _: u8) {}", &[not_async, receiver, pattern]);
 }

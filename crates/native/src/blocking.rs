@@ -1,5 +1,5 @@
-//! Work that blocks a thread: a bounded number of threads, shared fairly between callers. A caller that stops waiting for
-//! its work cancels it.
+//! Runs blocking work on a bounded number of threads, shared fairly among callers. Dropping the future cancels the
+//! work.
 
 mod fair_slots;
 
@@ -11,14 +11,14 @@ use toolhub_core::{CallContext, ToolError};
 
 use self::fair_slots::{CallerKey, FairSlots};
 
-/// Threads for reading files: for each caller, and in all. They mostly wait for a disk.
+/// Threads for reading files: per caller, and in total. They mostly wait for I/O.
 const FILE_SLOTS: (usize, usize) = (16, 64);
 
 tokio::task_local! {
     static CALLER: CallerKey;
 }
 
-/// Whether nobody waits any more.
+/// Set when the future of the work has been dropped.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Cancelled(Arc<AtomicBool>);
 
@@ -40,18 +40,18 @@ impl Drop for SetOnDrop {
     }
 }
 
-/// Which threads some work may take.
+/// The kind of work, which selects a thread limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Work {
-    /// It calculates.
+    /// CPU-bound work.
     Cpu,
-    /// It reads files.
+    /// Reads files.
     Files,
 }
 
 impl Work {
     fn slots(self) -> &'static FairSlots {
-        // One caller may use every core; another one still finds a free slot, and the system shares the cores.
+        // One caller may use every core; others still get a slot, and the scheduler shares the cores.
         static CPU: LazyLock<FairSlots> = LazyLock::new(|| {
             let cores = std::thread::available_parallelism().map_or(1, usize::from);
             FairSlots::new(cores, 2 * cores)
@@ -64,7 +64,7 @@ impl Work {
     }
 }
 
-/// Runs a call so that its blocking work is counted for its caller.
+/// Runs a call so that its blocking work is accounted to its caller.
 pub(crate) async fn for_caller<T>(context: &CallContext, call: impl Future<Output = T>) -> T {
     let caller = match &context.caller {
         None => CallerKey::Local,
@@ -76,7 +76,7 @@ pub(crate) async fn for_caller<T>(context: &CallContext, call: impl Future<Outpu
     CALLER.scope(caller, call).await
 }
 
-/// Runs `work` where blocking is allowed, once it is its caller's turn. It has to look at its argument from time to time.
+/// Runs `work` on a blocking thread when its caller gets a slot. `work` must poll its argument for cancellation.
 pub(crate) async fn run<T: Send + 'static>(
     kind: Work,
     work: impl FnOnce(&Cancelled) -> Result<T, ToolError> + Send + 'static,
@@ -86,7 +86,7 @@ pub(crate) async fn run<T: Send + 'static>(
     let cancelled = Cancelled::default();
     let _guard = SetOnDrop(cancelled.clone());
     let blocking = move || {
-        // The slot is free when the work has ended, even if nobody waits for it any more.
+        // Held until the work ends, even if the future has been dropped.
         let _slot = slot;
         work(&cancelled)
     };

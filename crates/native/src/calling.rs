@@ -1,4 +1,5 @@
-//! `call_tool`: how a model reaches a tool that its prompt does not show. The call goes through the router like any other.
+//! `call_tool`: calls a tool that the prompt of the model does not show. The call goes through the router like any
+//! other.
 
 use std::sync::{Arc, OnceLock};
 
@@ -25,12 +26,12 @@ const DEFINITION: &str = r#"{
 
 type Call = Box<dyn Fn(ToolCall) -> BoxFuture<'static, Outcome> + Send + Sync>;
 
-/// Whoever runs calls, once there is somebody: this tool is one of those that are called by it.
+/// Runs calls; set late, since this tool is itself one of the tools that are called through it.
 #[derive(Clone, Default)]
 pub struct Caller(Arc<OnceLock<Call>>);
 
 impl Caller {
-    /// Calls go to `call` from now on; the first one that is set stays.
+    /// Sets the function that runs calls; only the first call of this method has an effect.
     pub fn set(&self, call: impl Fn(ToolCall) -> BoxFuture<'static, Outcome> + Send + Sync + 'static) {
         let _ = self.0.set(Box::new(call));
     }
@@ -50,7 +51,7 @@ pub(crate) struct CallTool {
 }
 
 impl CallTool {
-    /// `None` would mean that the definition above cannot be read, which a test rules out.
+    /// `None` means that the constant definition is invalid, which a test rules out.
     pub(crate) fn new(caller: Caller) -> Option<Self> {
         let definition = ToolDefinition::parse(RawJson::parse(DEFINITION).ok()?).ok()?;
         Some(Self { definition, caller })
@@ -80,7 +81,7 @@ impl NativeTool for CallTool {
             let mut call = ToolCall::new(name, inner).mending();
             call.source = given.get("source").and_then(|source| source.decode::<String>().ok());
             call.conversation.clone_from(&context.conversation);
-            // It stays the call of the same caller: at a server with an instance for each, it runs in that one.
+            // The call keeps its caller: on a server with an instance per caller, it runs in that instance.
             call.caller.clone_from(&context.caller);
             match self.caller.0.get() {
                 Some(run) => run(call).await.result,

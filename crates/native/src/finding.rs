@@ -1,4 +1,4 @@
-//! `search_tools` and `describe_tool`: what a model uses to find tools that its prompt does not show.
+//! `search_tools` and `describe_tool`: find tools that the prompt of the model does not show.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -9,17 +9,17 @@ use toolhub_core::text::cut;
 use toolhub_core::{RawJson, RawObject, Tool, ToolError, ToolOutput};
 use toolhub_macros::tool;
 
-/// Tools that are given where nobody says how many.
+/// Default number of tools.
 const USUAL: u32 = 5;
-/// The most of a description in a list.
+/// Maximum length of a description in a list, in characters.
 const LONGEST: usize = 160;
 
-/// Whoever finds tools, once there is somebody.
+/// Finds tools.
 #[derive(Clone)]
 pub struct Finder(Arc<dyn ToolFinder>);
 
 impl Finder {
-    /// Finds tools as `finder` does.
+    /// Creates it from an implementation.
     pub fn new(finder: Arc<dyn ToolFinder>) -> Self {
         Self(finder)
     }
@@ -84,7 +84,7 @@ pub async fn describe_tool(
     output(&text, RawObject::default().with("tools", RawJson::of(&found)))
 }
 
-/// A tool in one line: its name, what must be given, and what it does.
+/// A line about a tool: its name, required arguments and description.
 fn line(tool: &Tool) -> String {
     let definition = &tool.definition;
     let schema = definition.input_schema().value();

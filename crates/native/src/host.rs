@@ -1,4 +1,4 @@
-//! The host of native tools. Arguments are checked and panics caught by the engine, before and around this.
+//! The host of native tools. The engine validates arguments before the call and catches panics.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,23 +12,23 @@ use toolhub_core::{
 use crate::blocking;
 use crate::tagged::tags_of;
 
-/// Holds native tools by name, and runs them. Tools may be added and removed while calls run; a call that has begun
-/// keeps the tool it began with.
+/// A registry of native tools by name, which runs them. Tools may be added and removed concurrently with calls; a
+/// running call keeps its tool.
 #[derive(Default)]
 pub struct NativeHost {
-    /// Swapped whole: readers never wait.
+    /// Replaced as a whole, so that readers never block.
     tools: ArcSwap<BTreeMap<ToolName, Entry>>,
 }
 
 #[derive(Clone)]
 struct Entry {
-    /// As it was defined when it was added.
+    /// The definition at the time of registration.
     tool: Tool,
     code: Arc<dyn NativeTool>,
 }
 
 impl NativeHost {
-    /// A host with these tools; of two with one name, the later one counts.
+    /// Creates a host with these tools; of two with the same name, the later one is kept.
     pub fn new(tools: impl IntoIterator<Item = Arc<dyn NativeTool>>) -> Self {
         let host = Self::default();
         for tool in tools {
@@ -37,7 +37,7 @@ impl NativeHost {
         host
     }
 
-    /// Adds a tool, in place of the one of the same name, which is given back.
+    /// Adds a tool. Returns the tool of the same name that it replaces, if any.
     pub fn add(&self, code: Arc<dyn NativeTool>) -> Option<Arc<dyn NativeTool>> {
         let definition = code.definition();
         let tags = tags_of(&definition);
@@ -51,7 +51,7 @@ impl NativeHost {
         before.get(&name).map(|entry| Arc::clone(&entry.code))
     }
 
-    /// Removes a tool; whether there was one of that name.
+    /// Removes a tool. Returns whether it existed.
     pub fn remove(&self, name: &str) -> bool {
         let before = self.tools.rcu(|tools| {
             let mut tools = BTreeMap::clone(tools);
@@ -91,7 +91,7 @@ impl ToolHost for NativeHost {
                     context.sending();
                     blocking::for_caller(context, code.call(arguments.clone(), context)).await
                 }
-                // Removed since the catalog was built.
+                // The tool was removed after the catalog was built.
                 None => Err(ToolError::UnknownTool(Box::new(UnknownTool {
                     tool: tool.name().to_string(),
                     ..UnknownTool::default()

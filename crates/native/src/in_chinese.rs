@@ -1,13 +1,13 @@
-//! What the native tools say, in Chinese: a table of sentences with gaps, for the errors and notes that are made deep inside
-//! them as English text; and outputs that carry their Chinese with them.
+//! Chinese translations of the messages of native tools: a table of sentences with placeholders, for errors and notes
+//! that are created as English text; and outputs that include both languages.
 
 use toolhub_core::lang::{Lang, Say as _, Text};
 use toolhub_core::{RawJson, RawObject};
 
-/// The member of a text block's `_meta` that has the same text in Chinese, for people: models are told the English one.
+/// The key in a text block's `_meta` with the Chinese text, which is shown to users; models get the English one.
 const CHINESE: &str = "toolhub/zh";
 
-/// English sentences and their Chinese ones. `{}` is a gap: what stands there is taken over in the same order.
+/// English sentences and their translations. `{}` is a placeholder; its text is copied in the same order.
 const SENTENCES: &[(&str, &str)] = &[
     // The calculator.
     (
@@ -176,7 +176,7 @@ const SENTENCES: &[(&str, &str)] = &[
     ("`{}` has {} lines: offset_line = {} is past its end", "`{}` 只有 {} 行：offset_line = {} 已超出末尾"),
 ];
 
-/// An error of a native tool in both languages; in English alone where the table has no sentence for it.
+/// Translates an error of a native tool; English only if the table has no matching sentence.
 pub(crate) fn in_chinese(english: String) -> Text {
     let found = SENTENCES.iter().find_map(|(sentence, chinese)| Some((gaps(sentence, &english)?, *chinese)));
     match found {
@@ -185,7 +185,7 @@ pub(crate) fn in_chinese(english: String) -> Text {
     }
 }
 
-/// A text block in English that has its Chinese beside it, where that differs.
+/// A text block in English with the Chinese text in `_meta`, if it differs.
 pub(crate) fn block(said: &Text) -> RawObject {
     let (en, zh) = (said.say(Lang::En), said.say(Lang::Zh));
     let meta = (en != zh).then(|| RawObject::default().with(CHINESE, zh));
@@ -193,12 +193,12 @@ pub(crate) fn block(said: &Text) -> RawObject {
     meta.into_iter().fold(block, |block, meta| block.with("_meta", meta))
 }
 
-/// An output of one such text.
+/// An output with one such block.
 pub(crate) fn with_chinese(said: &Text) -> RawObject {
     RawObject::default().with("content", RawJson::of(&[block(said)]))
 }
 
-/// Notes in brackets, as they stand at the end of an output.
+/// Notes in brackets, for the end of an output.
 pub(crate) fn bracketed(notes: Vec<String>) -> Option<Text> {
     let notes: Vec<Text> = notes.into_iter().map(in_chinese).collect();
     let said = |lang: Lang| notes.iter().map(|note| note.say(lang)).collect::<Vec<_>>();
@@ -207,7 +207,7 @@ pub(crate) fn bracketed(notes: Vec<String>) -> Option<Text> {
     (!notes.is_empty()).then(both)
 }
 
-/// What stands in the gaps of a sentence; none where the text is not of its form.
+/// The texts of the placeholders of a sentence; `None` if the text does not match.
 fn gaps<'a>(sentence: &str, text: &'a str) -> Option<Vec<&'a str>> {
     let mut parts = sentence.split("{}");
     let mut rest = text.strip_prefix(parts.next()?)?;
@@ -226,7 +226,7 @@ fn gaps<'a>(sentence: &str, text: &'a str) -> Option<Vec<&'a str>> {
     rest.is_empty().then_some(found)
 }
 
-/// A sentence with its gaps filled, in their order or by their numbers.
+/// Replaces the placeholders of a sentence, in order or by number.
 fn filled(sentence: &str, gaps: &[&str]) -> String {
     let mut text = sentence.to_owned();
     for (at, gap) in gaps.iter().enumerate() {

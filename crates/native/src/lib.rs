@@ -1,5 +1,5 @@
-//! The tools that are built into toolhub, and the host that runs native tools. What a native tool is stands in
-//! `toolhub-core`.
+//! The built-in tools of toolhub, and the host that runs native tools. `toolhub-core` defines the trait of a native
+//! tool.
 
 mod blocking;
 mod calculator;
@@ -29,18 +29,18 @@ pub use host::NativeHost;
 pub use memory::{HistoryKind, Memory, get_conversation_history, read_result};
 pub use web::{Freshness, SearchChoice, SearchProvider, WebSearch, search_web};
 
-/// What the built-in tools may use.
+/// The dependencies of the built-in tools.
 #[derive(Debug)]
 pub struct Rooms {
-    /// What the file tools see; nothing else.
+    /// The folders that the file tools may read.
     pub folders: Folders,
-    /// Who searches the web.
+    /// The web search service.
     pub web: WebSearch,
-    /// What can be looked back at.
+    /// The store of conversations and results.
     pub memory: Memory,
-    /// Who finds tools.
+    /// Finds tools.
     pub finder: Finder,
-    /// Who runs calls.
+    /// Runs calls.
     pub caller: Caller,
 }
 
@@ -49,7 +49,8 @@ pub fn builtin(rooms: Rooms) -> Vec<Arc<dyn NativeTool>> {
     let (folders, memory) = (Arc::new(rooms.folders), Arc::new(rooms.memory));
     let finder = Arc::new(rooms.finder);
     let web = Arc::new(rooms.web);
-    // Without a service it can only say how to get one: by name, not in the place of somebody who can search.
+    // Without a service, `search_web` only explains the setup; the tag keeps it from being selected by capability
+    // instead of a tool that can search.
     let search: Arc<dyn NativeTool> = match web.is_set_up() {
         true => Arc::new(search_web(web)),
         false => tagged(search_web(web), &["setup"]),
@@ -69,7 +70,7 @@ pub fn builtin(rooms: Rooms) -> Vec<Arc<dyn NativeTool>> {
     tools
 }
 
-/// What the expansion of `#[tool]` needs, for the tools of this crate.
+/// The re-exports that the expansion of `#[tool]` needs within this crate.
 mod private {
     pub(crate) use ::{schemars, serde, serde_json, toolhub_core as core};
 }

@@ -1,9 +1,9 @@
-//! Names that are near to a name, for the errors of every tool.
+//! Similar names, for error messages.
 
-/// The names nearest to `wanted`, best first, three at most. Case does not count.
+/// Returns up to three names most similar to `wanted`, best first. Ignores case.
 pub(crate) fn nearest<'a>(wanted: &str, names: impl IntoIterator<Item = &'a str>) -> Vec<&'a str> {
     let wanted = wanted.to_lowercase();
-    // One Chinese character of three is as much as three letters of nine.
+    // Chinese names are shorter, so a lower threshold applies.
     let enough = if wanted.is_ascii() { 0.885 } else { 0.8 };
     let mut near: Vec<(u32, &str)> = names
         .into_iter()
@@ -17,7 +17,7 @@ pub(crate) fn nearest<'a>(wanted: &str, names: impl IntoIterator<Item = &'a str>
     near.into_iter().take(3).map(|(_, name)| name).collect()
 }
 
-/// Names in backticks, separated by commas.
+/// Formats names in backticks, separated by commas.
 pub(crate) fn list<T: std::fmt::Display>(names: impl IntoIterator<Item = T>) -> String {
     names.into_iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
 }

@@ -1,14 +1,14 @@
-//! Tools that say themselves what they are good for, where their names and texts would say too much.
+//! Tools with explicit capability tags, which replace those derived from name and description.
 
 use std::sync::Arc;
 
 use toolhub_core::json::RawObject;
 use toolhub_core::{BoxFuture, CallContext, NativeTool, RawJson, ToolDefinition, ToolError, ToolOutput};
 
-/// The member of a definition's `_meta` that names what its tool is good for.
+/// The key of the capability tags in a definition's `_meta`.
 const KEY: &str = "toolhub/tags";
 
-/// A tool that is good for `tags`, whatever its name says.
+/// Wraps a tool with explicit capability tags.
 pub(crate) fn tagged(tool: impl NativeTool, tags: &'static [&'static str]) -> Arc<dyn NativeTool> {
     Arc::new(Tagged { tool, tags })
 }
@@ -35,7 +35,7 @@ impl<T: NativeTool> NativeTool for Tagged<T> {
     }
 }
 
-/// What a definition says its tool is good for; empty where it says nothing.
+/// The capability tags of a definition; empty if it has none.
 pub(crate) fn tags_of(definition: &ToolDefinition) -> Vec<String> {
     let meta = definition.raw().object().and_then(|members| members.get("_meta")?.object());
     meta.and_then(|meta| meta.get(KEY)?.decode().ok()).unwrap_or_default()

@@ -1,22 +1,23 @@
-//! A semaphore that is fair between callers: callers that wait take turns, however much work each of them has.
+//! A semaphore that is fair among callers: waiting callers are served round-robin, regardless of how much work each
+//! has.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::oneshot;
 
-/// Whose work it is.
+/// The caller that work is accounted to.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) enum CallerKey {
-    /// A principal of the gateway, with all of its clients.
+    /// A principal of the gateway, with all its clients.
     Principal(Arc<str>),
-    /// A client without a name.
+    /// An unauthenticated client.
     Client(u64),
-    /// This program itself.
+    /// This process itself.
     Local,
 }
 
-/// A number of slots.
+/// The semaphore.
 #[derive(Debug, Clone)]
 pub(super) struct FairSlots {
     state: Arc<Mutex<State>>,
@@ -26,13 +27,13 @@ pub(super) struct FairSlots {
 #[derive(Debug)]
 struct State {
     free: usize,
-    /// How many slots each caller has; callers without any are not listed.
+    /// Slots held per caller; callers without slots are absent.
     held: HashMap<CallerKey, usize>,
-    /// Callers that wait, first in turn first, each with its work in order. No list is empty.
+    /// Waiting callers in round-robin order, each with its queue, which is never empty.
     waiting: VecDeque<(CallerKey, VecDeque<oneshot::Sender<Slot>>)>,
 }
 
-/// One slot; it is free again when this is dropped.
+/// A slot, released on drop.
 #[derive(Debug)]
 pub(super) struct Slot {
     slots: FairSlots,
@@ -40,7 +41,7 @@ pub(super) struct Slot {
 }
 
 impl FairSlots {
-    /// So many slots for each caller, and in all.
+    /// Creates a semaphore with a limit per caller and a total limit.
     pub(super) fn new(per_caller: usize, total: usize) -> Self {
         let state = State { free: total, held: HashMap::new(), waiting: VecDeque::new() };
         Self { state: Arc::new(Mutex::new(state)), per_caller }
@@ -65,10 +66,10 @@ impl FairSlots {
         }
     }
 
-    /// Gives free slots to those whose turn it is.
+    /// Hands out free slots in turn.
     fn hand_out(&self) {
         while let Some((turn, slot)) = self.next() {
-            // If nobody waits for it any more, the slot is given back at once.
+            // If the receiver is gone, dropping the result releases the slot.
             drop(turn.send(slot));
         }
     }
@@ -78,7 +79,7 @@ impl FairSlots {
         if state.free == 0 {
             return None;
         }
-        // Work that nobody waits for any more is passed over.
+        // Skips waiters whose future has been dropped.
         let (caller, turn) = loop {
             let State { held, waiting, .. } = &mut *state;
             let may = |caller: &CallerKey| held.get(caller).copied().unwrap_or_default() < self.per_caller;
@@ -99,7 +100,7 @@ impl FairSlots {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        // The state is whole between any two statements.
+        // The state is consistent after every statement, so a poisoned lock is usable.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -128,7 +129,7 @@ mod tests {
 
     use super::*;
 
-    /// What a future that is polled once gives.
+    /// Polls a future once.
     async fn now<T>(future: impl Future<Output = T>) -> Option<T> {
         timeout(Duration::ZERO, future).await.ok()
     }

@@ -1,11 +1,11 @@
-//! The two meanings of a comma: it separates thousands, or arguments.
+//! The two meanings of a comma: thousands separator, or argument separator.
 
 use super::tokens::Token;
 
 pub(super) const COMMA: &str = "`,` separates thousands, in groups of three, or the arguments of a function such as `max`: write \
      the decimal point as `.`";
 
-/// The three digits after the comma at `at`, where it separates thousands.
+/// The three digits after the comma at `at`, if it separates thousands.
 pub(super) fn thousands_at(tokens: &[Token], at: usize) -> Option<&str> {
     let before = tokens.get(..at)?;
     let [Token::Comma { spaced: false }, Token::Number(digits), ..] = tokens.get(at..)? else { return None };
@@ -18,7 +18,7 @@ pub(super) fn thousands_at(tokens: &[Token], at: usize) -> Option<&str> {
     (first_fits && whole.len() == 3 && fits(whole)).then_some(digits)
 }
 
-/// `sum(1,234, 5)` has two readings: neither is chosen.
+/// Rejects `sum(1,234, 5)`, which is ambiguous.
 pub(super) fn refuse_ambiguous(name: &str, tokens: &[Token]) -> Result<(), String> {
     let commas = || (0..tokens.len()).filter(|at| matches!(tokens[*at], Token::Comma { .. }));
     let as_thousands = commas().any(|at| thousands_at(tokens, at).is_some());

@@ -1,25 +1,25 @@
-//! Decimal digits as they are shown: fend rounds wrongly where a zero stands at the last place, so it is asked for
-//! more digits than are wanted, and they are rounded here.
+//! Rounds decimal digits for display: fend rounds incorrectly if the last digit is a zero, so more digits are requested
+//! and rounded here.
 
 use super::steps::Places;
 
-/// Digits after the point where nothing else was asked, and digits at all for numbers smaller than that.
+/// Default number of decimal places, and of significant digits for smaller numbers.
 const USUAL: usize = 10;
 
-/// How many decimal places fend is asked for, so that what is shown of them is right.
+/// Additional decimal places requested from fend, so that the displayed ones are correct.
 pub(super) const ASKED: usize = 40;
 
-/// How precise a number is shown.
+/// The precision of a displayed number.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Precision {
     pub(super) places: Places,
-    /// No more significant digits than this.
+    /// Maximum number of significant digits.
     pub(super) trusted: usize,
 }
 
-/// Rounds every decimal number in fend's text.
+/// Rounds every decimal number in fend's output.
 pub(super) fn round_all(text: &str, precision: Precision) -> String {
-    // The parts of a complex number have one size in common: what is tiny beside the other is noise.
+    // The parts of a complex number share a magnitude: one that is tiny compared to the other is noise.
     let is_complex = text.contains(" + ") || text.contains(" - ");
     let small = if is_complex { Small::Places } else { Small::Significant };
     let mut out = String::with_capacity(text.len());
@@ -27,7 +27,7 @@ pub(super) fn round_all(text: &str, precision: Precision) -> String {
     while let Some(start) = rest.find(|c: char| c.is_ascii_digit()) {
         let (before, number) = rest.split_at(start);
         let end = number.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(number.len());
-        // `m^2` and `log10` are no results.
+        // Skips exponents and names such as `m^2` and `log10`.
         let in_word =
             before.ends_with(|c: char| c.is_alphanumeric() || c == '^' || c == '_') || before.ends_with("^-");
         out.push_str(before);
@@ -39,14 +39,14 @@ pub(super) fn round_all(text: &str, precision: Precision) -> String {
     out
 }
 
-/// How a number below 1 is rounded where nothing was asked.
+/// How a number below 1 is rounded by default.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Small {
     Places,
     Significant,
 }
 
-/// Rounds a decimal number, half up; zeros at the end of the fraction are dropped unless they were asked for.
+/// Rounds a decimal number, half up; removes trailing zeros unless a number of digits was requested.
 fn round(number: &str, precision: Precision, small: Small) -> String {
     let Precision { places, trusted } = precision;
     let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
@@ -67,7 +67,7 @@ fn round(number: &str, precision: Precision, small: Small) -> String {
     let cut = (whole.len() as isize + keep).clamp(0, digits.len() as isize) as usize;
     let up = digits.get(cut).is_some_and(|digit| *digit >= b'5');
     let mut kept = digits[..cut].to_vec();
-    // A zero in front takes the carry of `9.99`.
+    // A leading zero takes the carry of `9.99`.
     kept.insert(0, b'0');
     if up {
         for digit in kept.iter_mut().rev() {
@@ -100,7 +100,7 @@ mod tests {
         let check = |given: &str, places: Places, expect: &str| {
             assert_eq!(round_all(given, Precision { places, trusted: usize::MAX }), expect);
         };
-        // fend says `0.2` for the first, at ten places.
+        // With ten places, fend returns `0.2` for the first.
         check("approx. 0.1000000000999", Places::Unsaid, "approx. 0.1000000001");
         check("approx. 8.824977827076287", Places::Unsaid, "approx. 8.8249778271");
         check("approx. 0.99999999999999", Places::Unsaid, "approx. 1");

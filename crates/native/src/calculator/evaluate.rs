@@ -1,14 +1,14 @@
-//! Runs a plan on fend and shows the answer.
+//! Evaluates a plan with fend and formats the result.
 
 use super::digits::{self, Precision};
 use super::explain::gave_up;
 use super::fend::{Fend, Stop};
 use super::steps::{Places, Plan, Step, Work};
 
-/// Digits of an inexact value that can be trusted: fend's roots and functions are floating point inside.
+/// Reliable digits of an inexact value: fend computes roots and functions in floating point.
 const TRUSTED: usize = 15;
 
-/// The answer to a plan, as text.
+/// Evaluates a plan to text.
 pub(super) fn evaluate(plan: &Plan, stop: &Stop<'_>) -> Result<String, String> {
     let mut fend = Fend::new(stop);
     for step in &plan.steps {
@@ -40,7 +40,7 @@ pub(super) fn evaluate(plan: &Plan, stop: &Stop<'_>) -> Result<String, String> {
     }
 }
 
-/// Whether fend's text is a value: a function that was given no argument is written as its name or its body.
+/// Whether fend's output is a value: a function without argument is printed as its name or body.
 fn is_value(shown: &str, places: Places) -> bool {
     let bare = shown.trim_start_matches('-');
     match places {
@@ -50,7 +50,7 @@ fn is_value(shown: &str, places: Places) -> bool {
     }
 }
 
-/// The answer with the digits that were asked for; `None` for what has none, such as `true`.
+/// The result with the requested digits; `None` for values without digits, such as `true`.
 fn digits_of(fend: &mut Fend<'_>, places: Places, answer: &str) -> Option<String> {
     let wanted = match places {
         Places::Decimal(count) | Places::Significant(count) => count + digits::ASKED,

@@ -1,10 +1,10 @@
-//! Exact answers where fend only approximates, or has none.
+//! Exact results for operations that fend only approximates or lacks.
 
 use super::fend::Fend;
 use super::steps::Direction;
 
 impl Fend<'_> {
-    /// A logarithm; a whole one is exact.
+    /// A logarithm; exact if it is an integer.
     pub(super) fn logarithm(&mut self, name: &str, base: &str, number: &str) -> Result<(), String> {
         match base {
             "e" => self.assign(name, &format!("ln {number}"))?,
@@ -24,7 +24,7 @@ impl Fend<'_> {
         Ok(())
     }
 
-    /// A square root; that of a negative number is a multiple of `i`, where fend adds a real part that is noise.
+    /// A square root; that of a negative number is a multiple of `i`, for which fend would add a spurious real part.
     pub(super) fn square_root(&mut self, name: &str, operand: &str) -> Result<(), String> {
         if !self.holds(&format!("abs {operand}"), &format!("- {operand}")) {
             return self.assign(name, &format!("sqrt {operand}"));
@@ -33,7 +33,7 @@ impl Fend<'_> {
         self.assign(name, "sqrt _opposite * i")
     }
 
-    /// A tangent; that of 45° is exact, as fend's sines are.
+    /// A tangent; exact for 45°, like fend's sines.
     pub(super) fn tangent(&mut self, name: &str, operand: &str) -> Result<(), String> {
         self.assign("_double", &format!("{operand} + {operand}"))?;
         match ["1", "-1"].into_iter().find(|value| self.holds("sin _double", value)) {
@@ -42,21 +42,21 @@ impl Fend<'_> {
         }
     }
 
-    /// What a division leaves, with the divisor's sign.
+    /// The remainder of a division, with the sign of the divisor.
     pub(super) fn remainder(&mut self, name: &str, dividend: &str, divisor: &str) -> Result<(), String> {
-        // fend's own is quick, and for positive whole numbers alone.
+        // fend's own `mod` is fast, but only supports positive integers.
         if self.assign(name, &format!("{dividend} mod {divisor}")).is_ok() {
             return Ok(());
         }
         self.assign("_ratio", &format!("{dividend} / {divisor}"))?;
-        // The ratio of numbers of one kind has no unit; this fails if it has.
+        // Fails if the ratio has a unit: both operands must have the same dimension.
         self.assign("_ratio", "_ratio + 1")?;
         self.assign("_ratio", "_ratio - 1")?;
         self.round("_floor", Direction::Down, "_ratio")?;
         self.assign(name, &format!("{dividend} - {divisor} * _floor"))
     }
 
-    /// The greatest common divisor, by Euclid's rule.
+    /// The greatest common divisor, by Euclid's algorithm.
     pub(super) fn common_divisor(&mut self, name: &str, one: &str, other: &str) -> Result<(), String> {
         self.assign(name, &format!("abs {one}"))?;
         self.assign("_other", &format!("abs {other}"))?;

@@ -1,4 +1,4 @@
-//! fend's errors in words that say what to do.
+//! Converts fend's errors to messages with a correction.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ pub(super) const UNREADABLE: &str = "the expression cannot be read: an operator 
 pub(super) const NO_RATES: &str = "there are no exchange rates here: look up the rate, leave out the currency and multiply \
      by the rate";
 
-/// What fend's message means for whoever wrote the expression.
+/// Converts an error message of fend.
 pub(super) fn explain(message: &str, limit: Duration) -> String {
     if let Some(name) = quoted(message, "unknown identifier '") {
         return unknown(name);
@@ -40,7 +40,7 @@ pub(super) fn explain(message: &str, limit: Duration) -> String {
     format!("{message}: {hint}")
 }
 
-/// The answer to a calculation that takes too long.
+/// The message of a calculation that exceeds the time limit.
 pub(super) fn gave_up(limit: Duration) -> String {
     format!(
         "gave up after {} s: the numbers get too many digits; use smaller exponents, or calculate with the logarithm",
@@ -48,7 +48,7 @@ pub(super) fn gave_up(limit: Duration) -> String {
     )
 }
 
-/// The answer to a call of what is no function.
+/// The message of a call of an unknown function.
 pub(super) fn unknown_function(name: &str) -> String {
     match crate::suggest::nearest(name, functions::names()).first() {
         None if name.is_ascii() => format!("`{name}` is not a known function"),

@@ -1,4 +1,4 @@
-//! fend, one statement at a time, within a deadline.
+//! Runs fend statement by statement, within a deadline.
 
 use std::time::{Duration, Instant};
 
@@ -7,7 +7,7 @@ use fend_core::{Context, CustomUnitAttribute, Interrupt, evaluate, evaluate_with
 use super::explain::explain;
 use crate::blocking::Cancelled;
 
-/// Money by its names, of which the first is shown; fend itself knows it by exchange rates alone.
+/// Currencies by their names; the first is displayed. fend itself only supports currencies with exchange rates.
 const MONEY: [(&str, &[&str]); 11] = [
     ("$", &["USD", "美元"]),
     ("€", &["EUR", "欧元"]),
@@ -22,7 +22,7 @@ const MONEY: [(&str, &[&str]); 11] = [
     ("ETH", &[]),
 ];
 
-/// Units that fend lacks, and those that it reads as millibits, which nobody means.
+/// Units missing in fend, and those that it reads as millibits, which is never intended.
 const UNITS: [(&str, &str); 9] = [
     ("Kb", "kilobit"),
     ("kb", "kB"),
@@ -58,7 +58,7 @@ fn context() -> Context {
     context
 }
 
-/// When to stop: at a time, or because nobody waits any more.
+/// When to stop: at a deadline, or on cancellation.
 pub(super) struct Stop<'a> {
     pub(super) deadline: Instant,
     pub(super) limit: Duration,
@@ -88,7 +88,7 @@ impl<'a> Fend<'a> {
         Self { context: context(), stop }
     }
 
-    /// The value of `text`, as fend writes it.
+    /// Returns the value of `text`, as formatted by fend.
     pub(super) fn show(&mut self, text: &str) -> Result<String, String> {
         self.context.set_echo_result(true);
         match evaluate_with_interrupt(text, &mut self.context, self.stop) {
@@ -97,9 +97,9 @@ impl<'a> Fend<'a> {
         }
     }
 
-    /// Gives a variable the value of `text`.
+    /// Assigns the value of `text` to a variable.
     pub(super) fn assign(&mut self, name: &str, text: &str) -> Result<(), String> {
-        // Not written out: a number of a million digits costs most when it is written.
+        // Without echo: formatting a number of a million digits is the most expensive part.
         self.context.set_echo_result(false);
         match evaluate_with_interrupt(&format!("{name} = {text}"), &mut self.context, self.stop) {
             Ok(_) => Ok(()),

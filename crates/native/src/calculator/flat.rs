@@ -1,4 +1,4 @@
-//! Expressions without parentheses: percentages, powers and long chains, as texts that fend reads in little time.
+//! Converts expressions without parentheses (percentages, powers, long chains) to texts that fend parses quickly.
 
 use super::explain::UNREADABLE;
 use super::functions;
@@ -6,12 +6,12 @@ use super::piece::{CONSTANTS, LOOSE, OPERATORS, Piece};
 use super::plan::Planner;
 use super::steps::{Direction, Work};
 
-/// Terms or factors that are given to fend at once: its time grows with their square.
+/// Maximum number of terms or factors per fend expression: parsing time is quadratic.
 const CHAIN: usize = 12;
-/// Pieces that are given to fend at once: its stack grows with them.
+/// Maximum number of pieces per fend expression: its stack use grows with them.
 const MAX_PIECES: usize = 64;
 
-/// The text of an expression; parts of it become variables.
+/// Converts an expression to text; parts of it become variables.
 pub(super) fn settle(planner: &mut Planner<'_>, mut pieces: Vec<Piece>) -> Result<String, String> {
     check_operands(&pieces)?;
     fold_functions(planner, &mut pieces)?;
@@ -43,7 +43,7 @@ fn join(pieces: &[Piece]) -> String {
     pieces.iter().map(Piece::text).collect::<Vec<_>>().join(" ")
 }
 
-/// fend would read `3 * / 4` as `3 * (1 / 4)`.
+/// Rejects missing operands: fend would read `3 * / 4` as `3 * (1 / 4)`.
 fn check_operands(pieces: &[Piece]) -> Result<(), String> {
     let lacks_one = |at: usize| at == 0 || at + 1 == pieces.len() || !pieces[at - 1].ends_operand();
     match (0..pieces.len()).any(|at| is_product(&pieces[at]) && lacks_one(at)) {
@@ -52,12 +52,12 @@ fn check_operands(pieces: &[Piece]) -> Result<(), String> {
     }
 }
 
-/// Whether a piece is an operator that binds as `*` does.
+/// Whether a piece is an operator with the precedence of `*`.
 fn is_product(piece: &Piece) -> bool {
     matches!(piece, Piece::Sign("*" | "/" | "//" | "per" | "mod"))
 }
 
-/// A function without parentheses takes the factor that follows, an angle with its unit: `sin 30° * 2`, `sin^2 x`.
+/// A function without parentheses applies to the next factor, including the unit of an angle: `sin 30° * 2`, `sin^2 x`.
 fn fold_functions(planner: &mut Planner<'_>, pieces: &mut Vec<Piece>) -> Result<(), String> {
     for at in (0..pieces.len()).rev() {
         let Piece::Word(word) = &pieces[at] else { continue };
@@ -74,7 +74,7 @@ fn fold_functions(planner: &mut Planner<'_>, pieces: &mut Vec<Piece>) -> Result<
     Ok(())
 }
 
-/// Where the factor ends that begins at `from`; there, if there is none.
+/// The end of the factor at `from`; `from` itself if there is none.
 fn factor_end(pieces: &[Piece], from: usize, with_units: bool) -> usize {
     let operand_end = |mut end: usize| {
         while matches!(pieces.get(end), Some(Piece::Sign("+" | "-"))) {
@@ -97,9 +97,9 @@ fn factor_end(pieces: &[Piece], from: usize, with_units: bool) -> usize {
     }
 }
 
-/// `7 // 2` and `-7 mod 3`, for numbers of any kind; they bind as `*` and `/` do.
+/// Computes `7 // 2` and `-7 mod 3` for any numbers; both have the precedence of `*` and `/`.
 fn fold_remainders(planner: &mut Planner<'_>, pieces: &mut Vec<Piece>) -> Result<(), String> {
-    // Whether the operator at a place binds less than `*`.
+    // Whether the operator at a position has lower precedence than `*`.
     let is_loose = |pieces: &[Piece], at: usize| {
         at > 0
             && pieces[at - 1].ends_operand()
@@ -131,7 +131,7 @@ fn fold_remainders(planner: &mut Planner<'_>, pieces: &mut Vec<Piece>) -> Result
     Ok(())
 }
 
-/// Takes out every power but those of whole numbers, and small whole powers, from the right: `2^3^x` is `2^(3^x)`.
+/// Extracts powers from right to left, except small integer powers of integers: `2^3^x` is `2^(3^x)`.
 fn fold_powers(planner: &mut Planner<'_>, pieces: &mut Vec<Piece>) {
     for at in (1..pieces.len()).rev() {
         if pieces.get(at) != Some(&Piece::Sign("^")) {
@@ -169,7 +169,7 @@ fn fold_powers(planner: &mut Planner<'_>, pieces: &mut Vec<Piece>) {
     }
 }
 
-/// `100 km / 2 hours` and `100 km / 50 km/h`: the divisor is all of what follows. `1/2 cup` stays half a cup.
+/// `100 km / 2 hours` and `100 km / 50 km/h`: the divisor includes the following units. `1/2 cup` is half a cup.
 fn fold_divisors(planner: &mut Planner<'_>, pieces: &mut Vec<Piece>) -> Result<(), String> {
     let is_unit = |piece: Option<&Piece>| match piece {
         Some(piece @ Piece::Word(word)) => piece.ends_operand() && !CONSTANTS.contains(&word.as_str()),
@@ -198,7 +198,7 @@ fn fold_divisors(planner: &mut Planner<'_>, pieces: &mut Vec<Piece>) -> Result<(
     Ok(())
 }
 
-/// A percentage beside other numbers is a hundredth: `15% * 200` is 30, where fend says `3000%`.
+/// A percentage beside other numbers is divided by 100: `15% * 200` is 30, where fend returns `3000%`.
 fn fold_percents(planner: &mut Planner<'_>, pieces: &mut Vec<Piece>) -> Result<(), String> {
     for at in (1..pieces.len()).rev() {
         let followed_by_of = pieces.get(at + 1).is_some_and(|next| next.is_word_of(&["of"]));
@@ -210,7 +210,7 @@ fn fold_percents(planner: &mut Planner<'_>, pieces: &mut Vec<Piece>) -> Result<(
     Ok(())
 }
 
-/// A sum of terms, cut where it is long.
+/// Converts a sum, split if it is long.
 fn sum(planner: &mut Planner<'_>, pieces: &[Piece]) -> Result<String, String> {
     let terms = terms(pieces);
     let all_percent = terms.iter().all(|(_, term)| percentage(term).is_some());
@@ -218,7 +218,7 @@ fn sum(planner: &mut Planner<'_>, pieces: &[Piece]) -> Result<String, String> {
     let mut count = 0;
     for (sign, term) in terms {
         let text = match percentage(term) {
-            // `200 + 15%` is 230, as on every pocket calculator.
+            // `200 + 15%` is 230, as on pocket calculators.
             Some(percent) if !all_percent && !total.is_empty() => {
                 let before = planner.assign(total)?;
                 let share = planner.assign(format!("{percent} / 100"))?;
@@ -243,7 +243,7 @@ fn sum(planner: &mut Planner<'_>, pieces: &[Piece]) -> Result<String, String> {
     Ok(total)
 }
 
-/// The terms of a sum, each with the sign before it.
+/// The terms of a sum, each with its sign.
 fn terms(pieces: &[Piece]) -> Vec<(&'static str, &[Piece])> {
     let mut terms = Vec::new();
     let (mut start, mut sign) = (0, "+");
@@ -260,7 +260,7 @@ fn terms(pieces: &[Piece]) -> Vec<(&'static str, &[Piece])> {
     terms
 }
 
-/// The number of a term that is a percentage and nothing else.
+/// The number of a term that consists only of a percentage.
 fn percentage(term: &[Piece]) -> Option<&str> {
     match term {
         [Piece::Operand(number), Piece::Percent] => Some(number),
@@ -268,7 +268,7 @@ fn percentage(term: &[Piece]) -> Option<&str> {
     }
 }
 
-/// A product of factors, cut where it is long.
+/// Converts a product, split if it is long.
 fn product(planner: &mut Planner<'_>, term: &[Piece]) -> Result<String, String> {
     let mut pieces = term.to_vec();
     fold_percents(planner, &mut pieces)?;

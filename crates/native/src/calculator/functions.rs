@@ -1,13 +1,13 @@
-//! Functions with names that people use and fend lacks, or that take several arguments.
+//! Functions that fend lacks, and functions with several arguments.
 
 use super::plan::Planner;
 use super::steps::{Direction, Work};
 
-/// Functions of one argument: fend's, and those that are made here.
+/// Functions of one argument: fend's, and those implemented here.
 const SINGLE: &str = "abs acos acosh arg asin asinh atan atanh cbrt ceil conjugate cos cosh exp factorial fib fibonacci \
      floor imag ln log10 log2 not real sin sinh sqrt tan tanh";
 
-/// Functions whose arguments are separated by commas.
+/// Functions with comma-separated arguments.
 const SEVERAL: &str = "average avg binomial comb gcd hypot lcm log max mean min mod ncr npr perm pow power prod product \
      round sum";
 
@@ -16,7 +16,7 @@ pub(super) fn names() -> impl Iterator<Item = &'static str> {
     SINGLE.split_whitespace().chain(SEVERAL.split_whitespace())
 }
 
-/// The name of a function as it is known here.
+/// The canonical name of a function.
 pub(super) fn known(word: &str) -> Option<&'static str> {
     let word = match word {
         "arcsin" => "asin",
@@ -39,12 +39,12 @@ pub(super) fn takes_several(name: &str) -> bool {
     SEVERAL.split_whitespace().any(|several| several == name)
 }
 
-/// Whether a function may stand before its argument without parentheses, as in `sqrt 2`. `min` is a minute then.
+/// Whether a function may precede its argument without parentheses, as in `sqrt 2`. `min` is a minute then.
 pub(super) fn is_prefix(word: &str) -> bool {
     known(word).is_some_and(|name| !takes_several(name) || name == "log") && word != "factorial"
 }
 
-/// Adds the steps of one call; the answer is the variable that holds its value. The arguments are single operands.
+/// Adds the steps of a call. Returns the variable of its value. The arguments are single operands.
 pub(super) fn apply(
     planner: &mut Planner<'_>,
     name: &'static str,
@@ -95,7 +95,7 @@ pub(super) fn apply(
     planner.assign(text)
 }
 
-/// What is not fend's own work.
+/// Work that fend does not do itself.
 fn work(name: &str, arguments: &[String]) -> Option<Work> {
     let fixed = |text: &str| text.to_owned();
     Some(match (name, arguments) {
@@ -115,7 +115,7 @@ fn work(name: &str, arguments: &[String]) -> Option<Work> {
     })
 }
 
-/// All values joined by one operator, a dozen at a time.
+/// Joins all values by an operator, twelve at a time.
 fn chain(planner: &mut Planner<'_>, values: &[String], sign: &str) -> Result<String, String> {
     let mut total: Option<String> = None;
     for part in values.chunks(12) {
@@ -126,7 +126,7 @@ fn chain(planner: &mut Planner<'_>, values: &[String], sign: &str) -> Result<Str
     total.ok_or_else(|| "there are no values".to_owned())
 }
 
-/// The larger of two is (a + b + |a - b|) / 2, exactly; the smaller has the other sign. fend has no comparison.
+/// The maximum of two values is (a + b + |a - b|) / 2, exactly; the minimum has the other sign. fend has no comparison.
 fn extreme(planner: &mut Planner<'_>, first: &str, rest: &[String], sign: &str) -> Result<String, String> {
     let mut best = planner.assign(first.to_owned())?;
     for other in rest {

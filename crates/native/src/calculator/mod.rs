@@ -1,5 +1,5 @@
-//! `calculate`: exact arithmetic with units, by fend. Its limits are here; reading and running an expression is left
-//! to the files beside it.
+//! `calculate`: exact arithmetic with units, by fend. This file defines its limits; the submodules parse and evaluate
+//! expressions.
 
 mod commas;
 mod digits;

@@ -1,7 +1,6 @@
-//! Text as people type it, in the characters that the tokens know: full-width and typographic forms become plain
-//! ones. What the text means is left to [`super::tokens`].
+//! Normalizes typed text: converts full-width and typographic characters to ASCII. [`super::tokens`] interprets it.
 
-/// What people write before an expression to ask for its value.
+/// Phrases before an expression.
 const REQUESTS: [&str; 17] = [
     "=",
     "what is ",
@@ -22,11 +21,11 @@ const REQUESTS: [&str; 17] = [
     ",",
 ];
 
-/// What people write after it.
+/// Phrases after an expression.
 const QUESTIONS: [&str; 11] =
     ["等于多少", "等于几", "是多少", "是几", "得多少", "多少", "equals", "等于", "=", "?", "。"];
 
-/// The expression in plain characters, without the question around it.
+/// The expression in ASCII characters, without the question around it.
 pub(super) fn normalise(text: &str) -> String {
     let mut plain = String::with_capacity(text.len());
     let mut in_superscript = false;
@@ -47,7 +46,7 @@ pub(super) fn normalise(text: &str) -> String {
     }
     let plain = plain.replace("**", "^");
     let asked = strip_question(&plain);
-    // Lines are statements where one of them gives a name a value.
+    // Lines are separate statements if one of them is an assignment.
     if asked.contains('=') { asked.replace('\n', ";") } else { asked.to_owned() }
 }
 
@@ -67,7 +66,7 @@ fn strip_prefix<'a>(text: &'a str, prefix: &str) -> Option<&'a str> {
     before.eq_ignore_ascii_case(prefix).then_some(rest)
 }
 
-/// The full-width form of a character, narrowed.
+/// Converts a full-width character to ASCII.
 fn narrow(c: char) -> char {
     match c {
         '\u{ff01}'..='\u{ff5e}' => char::from_u32(c as u32 - 0xfee0).unwrap_or(c),

@@ -1,4 +1,4 @@
-//! The pieces of an expression without parentheses, and the words that mean something in one.
+//! The elements of an expression without parentheses, and its keywords.
 
 use super::fend;
 use super::functions;
@@ -7,12 +7,12 @@ use super::steps::Places;
 /// An operand or operator of an expression without parentheses.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Piece {
-    /// A number or a variable of ours.
+    /// A number or a generated variable.
     Operand(String),
     /// A unit, a constant, a function without parentheses, or an operator in letters.
     Word(String),
     Sign(&'static str),
-    /// `%` where it is a percentage.
+    /// `%` as a percentage.
     Percent,
 }
 
@@ -21,7 +21,7 @@ const MAX_PLACES: usize = 1_000;
 pub(super) const OPERATORS: [&str; 15] = [
     "to", "in", "as", "of", "mod", "xor", "and", "or", "choose", "permute", "per", "nCr", "nPr", "ncr", "npr",
 ];
-/// Operators that bind less than `+`: an expression with one of them is not cut.
+/// Operators with lower precedence than `+`: an expression with one of them is not split.
 pub(super) const LOOSE: [&str; 9] = ["xor", "and", "or", "choose", "permute", "nCr", "nPr", "ncr", "npr"];
 pub(super) const CONVERSIONS: [&str; 3] = ["to", "in", "as"];
 const FORMATS: [&str; 12] = [
@@ -71,7 +71,7 @@ pub(super) fn is_operator(word: &str) -> bool {
     OPERATORS.contains(&word)
 }
 
-/// Adds an operand; what stands directly before it is multiplied by it.
+/// Adds an operand, with an implicit multiplication if it follows another operand.
 pub(super) fn push_operand(pieces: &mut Vec<Piece>, operand: Piece) {
     if pieces.last().is_some_and(Piece::ends_operand) {
         pieces.push(Piece::Sign("*"));
@@ -79,7 +79,7 @@ pub(super) fn push_operand(pieces: &mut Vec<Piece>, operand: Piece) {
     pieces.push(operand);
 }
 
-/// Adds a number; a currency that stands before it goes after it, as other units do.
+/// Adds a number; a preceding currency is moved after it, like other units.
 pub(super) fn push_number(pieces: &mut Vec<Piece>, number: String) {
     let currency = match pieces.as_slice() {
         [.., Piece::Operand(_), Piece::Word(_)] => None,
@@ -90,7 +90,7 @@ pub(super) fn push_number(pieces: &mut Vec<Piece>, number: String) {
     pieces.extend(currency);
 }
 
-/// Takes `to 3 dp` off the end: fend rounds wrongly where a zero stands at the last place.
+/// Removes `to 3 dp` from the end: fend rounds incorrectly if the last digit is a zero.
 pub(super) fn take_places(pieces: &mut Vec<Piece>) -> Result<Places, String> {
     if let [.., to, Piece::Operand(number), Piece::Word(unit)] = pieces.as_slice()
         && to.is_word_of(&CONVERSIONS)

@@ -1,9 +1,8 @@
-//! The structure of an expression, as steps that fend can take one by one.
+//! Parses an expression into steps that fend evaluates one by one.
 //!
-//! fend reads every operand after a `+` or `-` twice, so that nested parentheses cost it exponential time, and its
-//! recursion can end the process; neither can be interrupted. So it is never given parentheses: each group and
-//! each call becomes a variable of its own, and long chains are cut. What a group is worth stays exact, as
-//! variables hold fend's own values.
+//! fend parses every operand after a `+` or `-` twice, so nested parentheses take exponential time, and its recursion
+//! can overflow the stack; neither can be interrupted. So fend never gets parentheses: each group and each call becomes
+//! a variable, and long chains are split. Values stay exact, since variables hold fend's own values.
 
 use super::commas::{COMMA, refuse_ambiguous, thousands_at};
 use super::explain;
@@ -16,7 +15,7 @@ use super::tokens::Token;
 
 const MAX_DEPTH: usize = 64;
 
-/// Plans the calculation of an expression.
+/// Plans the evaluation of an expression.
 pub(super) fn plan(tokens: &[Token]) -> Result<Plan, String> {
     let mut planner = Planner { tokens, at: 0, depth: 0, steps: Vec::new(), names: 0 };
     let mut answer = None;
@@ -46,7 +45,7 @@ pub(super) fn plan(tokens: &[Token]) -> Result<Plan, String> {
     Ok(Plan { steps: planner.steps, answer, places })
 }
 
-/// What a comma means at the place at hand.
+/// The meaning of a comma in the current context.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Commas {
     Thousands,
@@ -83,7 +82,7 @@ impl Planner<'_> {
         }
     }
 
-    /// Reads up to the end of a group, an argument or a statement.
+    /// Parses up to the end of a group, an argument or a statement.
     fn pieces(&mut self, commas: Commas) -> Result<Vec<Piece>, String> {
         let mut pieces: Vec<Piece> = Vec::new();
         while let Some(token) = self.peek() {
@@ -133,7 +132,7 @@ impl Planner<'_> {
             "x" if matches!(pieces.last(), Some(Piece::Operand(_) | Piece::Percent)) && next_is_operand => {
                 pieces.push(if self.assigned(&word) { Piece::Word(word) } else { Piece::Sign("*") });
             }
-            // `5 in to cm` and `5 cm to in`: no unit follows that anything could be converted to.
+            // `5 in to cm` and `5 cm to in`: `in` is an inch if no unit follows to convert to.
             "in" if !next_is_operand
                 && pieces.last().is_some_and(|last| {
                     matches!(last, Piece::Operand(_)) || last.is_word_of(&piece::CONVERSIONS)
@@ -172,7 +171,7 @@ impl Planner<'_> {
         self.steps.iter().any(|step| matches!(step, Step::Assign { name: known, .. } if known == name))
     }
 
-    /// Whether a function's argument follows in parentheses, and the exponent between them, as in `sin^2(x)`.
+    /// If parentheses with the argument follow, returns the exponent between them, as in `sin^2(x)`.
     fn exponent_of_call(&mut self) -> Option<Vec<Piece>> {
         match self.tokens.get(self.at..)? {
             [Token::Open, ..] => Some(Vec::new()),
@@ -185,13 +184,13 @@ impl Planner<'_> {
         }
     }
 
-    /// A group in parentheses, as one operand.
+    /// Parses a group in parentheses as one operand.
     fn group(&mut self) -> Result<Piece, String> {
         self.enter()?;
         let pieces = self.pieces(Commas::Thousands)?;
         self.leave()?;
         match <[Piece; 1]>::try_from(pieces) {
-            // `2^(3)` is as good as `2^3`, and `to (km)` as `to km`.
+            // `2^(3)` is equivalent to `2^3`, and `to (km)` to `to km`.
             Ok([single @ (Piece::Operand(_) | Piece::Word(_))]) => Ok(single),
             Ok([other]) => self.operand(vec![other]).map(Piece::Operand),
             Err(pieces) => self.operand(pieces).map(Piece::Operand),
@@ -238,7 +237,7 @@ impl Planner<'_> {
         if self.take(&Token::Close) { Ok(()) } else { Err("a `(` is not closed".to_owned()) }
     }
 
-    /// A number whose thousands are separated by commas.
+    /// Parses a number with commas as thousands separators.
     fn thousands(&mut self, first: String) -> Result<String, String> {
         let mut number = first;
         while matches!(self.peek(), Some(Token::Comma { .. })) {
@@ -249,7 +248,7 @@ impl Planner<'_> {
         Ok(number)
     }
 
-    /// The value of pieces as the text of one operand.
+    /// Converts pieces to the text of one operand.
     pub(super) fn operand(&mut self, pieces: Vec<Piece>) -> Result<String, String> {
         match pieces.as_slice() {
             [] => Err("a pair of parentheses is empty".to_owned()),
@@ -261,12 +260,12 @@ impl Planner<'_> {
         }
     }
 
-    /// The text of pieces that may be a chain of any length.
+    /// Converts pieces of any length to text.
     pub(super) fn settle(&mut self, pieces: Vec<Piece>) -> Result<String, String> {
         flat::settle(self, pieces)
     }
 
-    /// Keeps the value of `text` in a new variable.
+    /// Assigns the value of `text` to a new variable.
     pub(super) fn assign(&mut self, text: String) -> Result<String, String> {
         flat::check_length(&text)?;
         let name = self.name();
@@ -274,14 +273,14 @@ impl Planner<'_> {
         Ok(name)
     }
 
-    /// Keeps what is worked out in a new variable.
+    /// Assigns the result of `work` to a new variable.
     pub(super) fn work(&mut self, work: Work) -> String {
         let name = self.name();
         self.steps.push(Step::Work { name: name.clone(), work });
         name
     }
 
-    /// A variable that no expression can name.
+    /// A variable name that expressions cannot contain.
     fn name(&mut self) -> String {
         self.names += 1;
         format!("_v{}", self.names)

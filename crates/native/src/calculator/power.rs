@@ -1,14 +1,14 @@
-//! Powers that fend would take too long for.
+//! Powers that would take fend too long.
 
 use super::fend::Fend;
 
-/// A root of a higher degree than this takes fend too long; floating point is as good an approximation.
+/// Maximum degree of a root that fend computes in acceptable time; above it, floating point is as accurate.
 const MAX_ROOT: u32 = 60;
 
-/// A power of a fraction that has more digits than this is rounded: fend's fractions are slow.
+/// A power of a fraction with more digits than this is rounded: fend's fractions are slow.
 const MAX_DIGITS: usize = 1_000;
 
-/// What kind of number an exponent is.
+/// The kind of an exponent.
 enum Exponent {
     Whole(i64),
     /// A fraction with a small denominator.
@@ -18,8 +18,8 @@ enum Exponent {
 }
 
 impl Fend<'_> {
-    /// fend takes whole powers and roots of them, exactly where it can. Two kinds would take it for ever: large
-    /// powers of fractions, and exponents such as `pi`. Those are approximated here.
+    /// fend computes integer powers and roots, exactly if possible. Large powers of fractions and exponents such as
+    /// `pi` would not terminate in time, so they are approximated here.
     pub(super) fn power(&mut self, name: &str, base: &str, exponent: &str) -> Result<(), String> {
         let held = format!("{name}_exponent");
         self.assign(&held, exponent)?;
@@ -55,7 +55,7 @@ impl Fend<'_> {
         }
     }
 
-    /// How many digits a fraction has; `None` for whole numbers, units and what is no number.
+    /// The number of digits of a fraction; `None` for integers, units and other values.
     fn fraction_digits(&mut self, base: &str) -> Option<usize> {
         self.assign("_base", base).ok()?;
         let text = self.show("_base to fraction").ok()?;
@@ -64,10 +64,10 @@ impl Fend<'_> {
         (text.contains('/') && text.chars().all(fits)).then_some(text.len())
     }
 
-    /// A whole power by squaring, every product rounded to a fixed number of places, which keeps it quick.
+    /// An integer power by repeated squaring, with every product rounded to a fixed number of places for speed.
     fn rounded_power(&mut self, name: &str, base: &str, times: i64) -> Result<(), String> {
         self.assign("_factor", base)?;
-        // Places are kept behind the point, so the factor must not shrink.
+        // The number of decimal places is fixed, so the factor must be at least 1.
         let shrinks = self.float("_factor").is_some_and(|factor| factor.abs() < 1.0);
         if shrinks {
             self.assign("_factor", "1 / _factor")?;
@@ -91,7 +91,7 @@ impl Fend<'_> {
         self.assign(name, "approximately _power")
     }
 
-    /// Cuts a number to a hundred places.
+    /// Rounds a number to a hundred places.
     fn cut(&mut self, name: &str) -> Result<(), String> {
         let shown = self.show(&format!("{name} to 100 dp"))?;
         self.assign(name, shown.trim_start_matches("approx. "))

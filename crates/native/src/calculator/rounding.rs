@@ -1,10 +1,10 @@
-//! Whole numbers from fractions of any size, exactly.
+//! Rounds fractions of any size to integers, exactly.
 
 use super::fend::Fend;
 use super::steps::Direction;
 
 impl Fend<'_> {
-    /// Rounds an operand; a unit stays with it.
+    /// Rounds an operand; keeps its unit.
     pub(super) fn round(&mut self, name: &str, direction: Direction, operand: &str) -> Result<(), String> {
         let shown = self.show(&format!("{operand} to fraction"))?;
         let Some(fraction) = Fraction::read(&shown) else {
@@ -15,7 +15,7 @@ impl Fend<'_> {
         }
         self.assign("_above", fraction.above)?;
         self.assign("_below", fraction.below)?;
-        // What the value is a multiple of: 1, or a unit.
+        // The unit of the value: 1, or a unit.
         self.assign("_unit", &format!("{operand} * _below / _above"))?;
         if direction == Direction::Nearest {
             self.assign("_above", "_above + _above + _below")?;
@@ -24,7 +24,7 @@ impl Fend<'_> {
         self.assign("_rest", "_above mod _below")?;
         self.assign("_whole", "_above - _rest")?;
         self.assign("_whole", "_whole / _below")?;
-        // Down is away from zero for what is negative, and up for what is not.
+        // Rounding down goes away from zero for negative values, rounding up for others.
         let away = match direction {
             Direction::Nearest => false,
             Direction::Down => fraction.is_negative,
@@ -33,7 +33,7 @@ impl Fend<'_> {
         if away && self.show("_rest")? != "0" {
             self.assign("_whole", "_whole + 1")?;
         }
-        // What is rounded is exact, whatever it was before; only a unit must be taken from there.
+        // The rounded value is exact, even if the operand is not; only the unit is taken from the operand.
         match (fraction.has_unit, fraction.is_negative) {
             (true, _) => self.assign(name, "_whole * _unit"),
             (false, true) => self.assign(name, "- _whole"),
@@ -42,7 +42,7 @@ impl Fend<'_> {
     }
 }
 
-/// A fraction as fend writes it, without its sign.
+/// A fraction in fend's output, without its sign.
 struct Fraction<'a> {
     is_negative: bool,
     above: &'a str,
@@ -53,7 +53,7 @@ struct Fraction<'a> {
 impl<'a> Fraction<'a> {
     fn read(shown: &'a str) -> Option<Self> {
         let shown = shown.trim_start_matches("approx. ");
-        // Money whose sign stands before it.
+        // Currencies with the sign before the number.
         let bare = shown.trim_start_matches(['$', '£', '¥']);
         let (has_sign, shown) = (bare != shown, bare);
         let (is_negative, shown) = shown.strip_prefix('-').map_or((false, shown), |rest| (true, rest));

@@ -1,31 +1,31 @@
-//! What a plan consists of.
+//! The parts of a plan.
 
-/// What is to be done, in order.
+/// A step of a plan.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Step {
-    /// A variable gets the value of an expression.
+    /// Assigns the value of an expression to a variable.
     Assign { name: String, text: String },
-    /// A variable gets what fend does not find by itself, or not exactly.
+    /// Assigns a value that fend cannot compute, or not exactly.
     Work { name: String, work: Work },
 }
 
-/// What is worked out around fend; the texts are single operands.
+/// Work done around fend; the texts are single operands.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Work {
-    /// A base to an exponent, where the power may be large, or the exponent no whole number.
+    /// Base and exponent, for large powers and exponents that are not integers.
     Power(String, String),
-    /// A whole number: fend's own rounding goes through floating point and is wrong past 2^53.
+    /// Rounding to an integer: fend uses floating point, which is wrong above 2^53.
     Round(Direction, String),
-    /// For a base, of a number.
+    /// Base and number.
     Logarithm(String, String),
     SquareRoot(String),
     Tangent(String),
-    /// Of a dividend, by a divisor.
+    /// Dividend and divisor.
     Remainder(String, String),
     CommonDivisor(String, String),
 }
 
-/// Where to round to.
+/// The rounding direction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Direction {
     Down,
@@ -34,21 +34,21 @@ pub(super) enum Direction {
     Nearest,
 }
 
-/// How many digits the caller asked for.
+/// The requested number of digits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Places {
     Unsaid,
     Decimal(usize),
     Significant(usize),
-    /// In another base, as a fraction or in words: fend's own formatting stands.
+    /// Another base, a fraction or words: fend's formatting is kept.
     Formatted,
 }
 
-/// An expression, ready to be calculated.
+/// A parsed expression.
 #[derive(Debug)]
 pub(super) struct Plan {
     pub(super) steps: Vec<Step>,
-    /// The expression whose value is the answer.
+    /// The expression of the result.
     pub(super) answer: String,
     pub(super) places: Places,
 }

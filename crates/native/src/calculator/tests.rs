@@ -1,4 +1,4 @@
-//! What `calculate` answers, case by case.
+//! Results of `calculate`, case by case.
 
 use super::*;
 use proptest::prelude::*;
@@ -279,7 +279,7 @@ fn long_chains_are_no_trouble() {
     assert_eq!(answer(&format!("sum({})", vec!["2"; 2_000].join(", "))), "4000");
 }
 
-/// On the stack of a test's thread, which is as small as that of a worker.
+/// Runs on the stack of a test thread, which is as small as that of a worker.
 #[test]
 fn repetition_neither_overflows_nor_lasts() {
     let started = Instant::now();
@@ -319,7 +319,7 @@ fn hard_work_is_given_up() {
     assert!(calculate_within("2^100 + 1", TIME_LIMIT, &cancelled).is_err());
 }
 
-/// Bits that an expression is made of: random characters alone would seldom reach the planner.
+/// Fragments of expressions: random characters alone would rarely reach the planner.
 fn bits() -> impl Strategy<Value = String> {
     let bit = prop::sample::select(vec![
         "1", "2.5", "0", "(", ")", "+", "-", "*", "/", "^", "!", "%", ",", ";", "=", "x", "sqrt", "max(",

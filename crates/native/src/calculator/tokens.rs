@@ -1,31 +1,31 @@
-//! An expression as tokens. What the calculator must not be given is refused here; structure is left to
-//! [`super::plan`].
+//! Splits an expression into tokens. Rejects input that fend must not get; [`super::plan`] parses the structure.
 
-/// One token.
+/// A token.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Token {
-    /// A number as it was written, without separators of thousands.
+    /// A number as written, without thousands separators.
     Number(String),
-    /// A unit, constant, function or operator that is written in letters; `%`, `'` and `"` too.
+    /// A unit, constant, function or operator in letters; also `%`, `'` and `"`.
     Word(String),
-    /// An operator that is written in signs.
+    /// An operator in symbols.
     Sign(&'static str),
     Open,
     Close,
-    /// A comma; whether white space stands beside it.
+    /// A comma, and whether white space is beside it.
     Comma {
         spaced: bool,
     },
     Semicolon,
 }
 
-/// Signs, longest first.
+/// Symbols, longest first.
 const SIGNS: [&str; 12] = ["==", "!=", "//", "+", "-", "*", "/", "^", "!", "&", "|", "="];
 
-/// A larger exponent makes numbers that take the calculator for ever, unstoppably; small fractions are slower still.
+/// Larger exponents produce numbers that fend would compute for too long without interruption; small fractions are even
+/// slower.
 const EXPONENTS: std::ops::RangeInclusive<i32> = -999..=9_999;
 
-/// Reads the tokens of an expression that was normalised.
+/// Splits a normalized expression into tokens.
 pub(super) fn tokens(text: &str) -> Result<Vec<Token>, String> {
     let mut tokens = Vec::new();
     let mut rest = text;
@@ -54,7 +54,7 @@ pub(super) fn tokens(text: &str) -> Result<Vec<Token>, String> {
             {
                 Token::Sign("*")
             }
-            // `km/h` is one unit, where `km / h` divides what stands before.
+            // `km/h` is one unit, whereas `km / h` divides everything before.
             '/' if matches!(tokens.last(), Some(Token::Word(_)))
                 && !text[..text.len() - rest.len()].ends_with(char::is_whitespace)
                 && rest[1..].starts_with(starts_word) =>
@@ -87,7 +87,7 @@ fn starts_word(c: char) -> bool {
     c.is_alphabetic() || c == '°' || stands_alone(c)
 }
 
-/// Whether a character is a word of its own.
+/// Whether a character is a token of its own.
 fn stands_alone(c: char) -> bool {
     matches!(c, '%' | '‰' | '\'' | '"' | '$' | '€' | '£' | '¥' | '₩' | '₹')
 }
@@ -104,7 +104,7 @@ fn word(rest: &str, first: char) -> (&str, &str) {
     rest.split_at(end)
 }
 
-/// A number and what follows it. `1.` is `1`; the comma is left to the plan.
+/// Parses a number and returns the rest. `1.` is `1`; commas are handled by the plan.
 fn number(rest: &str) -> Result<(String, &str), String> {
     let end_of = |from: usize, fits: fn(char) -> bool| {
         rest[from..].find(|c: char| !fits(c)).map_or(rest.len(), |length| from + length)
@@ -141,7 +141,7 @@ fn number(rest: &str) -> Result<(String, &str), String> {
     Ok((text, &rest[end..]))
 }
 
-/// `2d6` throws dice in fend: a distribution that may take for ever.
+/// Rejects `2d6`: dice in fend produce a distribution, which may take too long.
 fn refuse_dice(word: &str) -> Result<(), String> {
     match word.strip_prefix('d') {
         Some(faces) if faces.starts_with(|c: char| c.is_ascii_digit()) => {

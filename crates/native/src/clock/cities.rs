@@ -1,4 +1,4 @@
-//! Cities and countries by name, in English and Chinese. The tables are read when a name is first asked for.
+//! Cities and countries by name, in English and Chinese. The tables are parsed on first use.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -8,7 +8,7 @@ use toolhub_core::name_tables::{CITIES, COUNTRIES};
 use super::plain::plain;
 use crate::suggest;
 
-/// Words that people add to a place.
+/// Suffixes that are ignored after a place name.
 const SUFFIXES: [&str; 10] = [
     "localtime",
     "standardtime",
@@ -24,21 +24,21 @@ const SUFFIXES: [&str; 10] = [
 
 static TABLE: LazyLock<Table> = LazyLock::new(Table::read);
 
-/// The zones that places have, by the key of their names.
+/// The zones of places, by normalized name.
 #[derive(Default)]
 struct Table {
     cities: HashMap<String, Vec<&'static str>>,
     countries: HashMap<String, Country>,
 }
 
-/// A country's zones: those that differ, and all.
+/// The zones of a country: the distinct ones, and all.
 #[derive(Clone, Default)]
 struct Country {
     differing: Vec<&'static str>,
     all: Vec<&'static str>,
 }
 
-/// The zones that a place could be in: none where it is not known, several where the name is ambiguous.
+/// The possible zones of a place: empty if unknown, several if the name is ambiguous.
 pub(super) fn zones(name: &str) -> Vec<&'static str> {
     let key = key(name);
     let found = TABLE.zones(&key);
@@ -59,7 +59,7 @@ pub(super) fn zones(name: &str) -> Vec<&'static str> {
     TABLE.zones_of_compound(&key)
 }
 
-/// Names of places that are near to a name.
+/// Similar place names.
 pub(super) fn nearest(name: &str) -> Vec<&'static str> {
     let names = rows(CITIES).chain(rows(COUNTRIES)).flat_map(|row| row.names().chain(row.zones()));
     suggest::nearest(&plain(name), names)
@@ -94,12 +94,13 @@ impl Table {
             .unwrap_or_default()
     }
 
-    /// `Munich, Germany` and `Austin, TX`: the region decides between places of one name.
+    /// `Munich, Germany` and `Austin, TX`: the region selects among places of the same name.
     fn zones_in(&self, city: &str, region: &str) -> Vec<&'static str> {
         let zones = self.zones(city);
         let within = match self.countries.get(&key(region)) {
             Some(country) => country.all.clone(),
-            // A state or province by its letters; which one, the table does not know.
+            // A state or province by its two letters; the table has no list of them, so all zones of both countries are
+            // allowed.
             None if region.trim().len() == 2
                 && region.trim().bytes().all(|byte| byte.is_ascii_uppercase()) =>
             {
@@ -111,7 +112,7 @@ impl Table {
         zones.into_iter().filter(|zone| within.contains(zone)).collect()
     }
 
-    /// `美国纽约`: a country and a city in it, written together.
+    /// `美国纽约`: a country followed by a city in it.
     fn zones_of_compound(&self, key: &str) -> Vec<&'static str> {
         let splits = key.char_indices().map(|(at, _)| key.split_at(at));
         let found = splits.into_iter().find_map(|(country, city)| {
@@ -124,7 +125,7 @@ impl Table {
     }
 }
 
-/// A line of a table.
+/// A row of a table.
 struct Row([&'static str; 4]);
 
 fn rows(table: &'static str) -> impl Iterator<Item = Row> {
@@ -152,7 +153,7 @@ impl Row {
     }
 }
 
-/// What is the same for every spelling of a name: plain letters and digits alone, without accents.
+/// Normalizes a name: letters and digits without accents.
 fn key(name: &str) -> String {
     let mut key = String::with_capacity(name.len());
     for c in plain(name).chars().filter(|c| c.is_alphanumeric()) {
@@ -175,7 +176,7 @@ fn key(name: &str) -> String {
             'ù'..='ü' | 'ū' | 'ů' | 'ű' => key.push('u'),
             'ý' | 'ÿ' => key.push('y'),
             'ź' | 'ż' | 'ž' => key.push('z'),
-            // A letter with a separate accent comes apart into two characters; the accent is no letter.
+            // Combining accents are not alphanumeric and have been removed.
             _ => key.push(c),
         }
     }

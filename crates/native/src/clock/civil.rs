@@ -1,4 +1,4 @@
-//! Days and times of day as people write them: `next monday`, `3pm`, `3月29日`, `下午3点半`.
+//! Parses dates and times of day as people write them: `next monday`, `3pm`, `3月29日`, `下午3点半`.
 
 use jiff::Span;
 use jiff::civil::{Date, DateTime, Time};
@@ -23,7 +23,7 @@ const MONTHS: [&str; 12] = [
     "december",
 ];
 
-/// The day and the time that `text` means. A day alone begins at midnight; a time alone is that of `today`.
+/// Parses a date and a time. A date alone means midnight; a time alone means today.
 pub(super) fn parse(text: &str, today: Date) -> Option<DateTime> {
     if let Ok(local) = text.parse() {
         return Some(local);
@@ -46,7 +46,7 @@ pub(super) fn parse(text: &str, today: Date) -> Option<DateTime> {
     })
 }
 
-/// The next day that `text` means, where it names a day and no year: `25 December`, `3月29日`. Today is among them.
+/// The next date that matches a text without a year: `25 December`, `3月29日`. Includes today.
 pub(super) fn next(text: &str, today: Date) -> Option<Date> {
     let (month, day) = of_year(plain(text).trim())?;
     let years = [today.year(), today.year().checked_add(1)?];
@@ -67,7 +67,7 @@ fn of_year(text: &str) -> Option<(i8, i8)> {
     Some((month.try_into().ok()?, day.try_into().ok()?))
 }
 
-/// `march 5, 2027`, `5 march 2027`, `mar 5th`, `5th of march`: the year where there is one, the month and the day.
+/// `march 5, 2027`, `5 march 2027`, `mar 5th`, `5th of march`: the optional year, the month and the day.
 fn in_english(text: &str) -> Option<(Option<i64>, i64, i64)> {
     let words: Vec<&str> =
         text.split([' ', ',']).filter(|word| !word.is_empty() && !["of", "the"].contains(word)).collect();
@@ -135,7 +135,7 @@ fn day_of_month(text: &str, today: Date) -> Option<Date> {
     Date::new(first.year(), first.month(), day.try_into().ok()?).ok()
 }
 
-/// How many days it is to `monday`, `next monday` (the first one after today), `周一` (of this week), `下周一` (of the next).
+/// The number of days to `monday`, `next monday` (the first one after today), `周一` (of this week), `下周一` (of the next).
 pub(super) fn days_to_weekday(text: &str, today: Date) -> Option<i64> {
     let today = i64::from(today.weekday().to_monday_zero_offset());
     let (week, name) = match text.split_once(' ') {
@@ -168,7 +168,7 @@ fn english_weekday(name: &str) -> Option<i64> {
     found.map(|at| at as i64)
 }
 
-/// Words before or after a time that say which half of the day is meant, and whether that is the second.
+/// Prefixes and suffixes for the half of the day; `true` for the second half.
 const HALVES: [(&str, bool); 12] = [
     ("a.m.", false),
     ("am", false),
@@ -211,7 +211,7 @@ fn time(text: &str) -> Option<Time> {
         Some(true) if hour < 12 && !(hour == 11 && text.starts_with("中午")) => hour + 12,
         Some(false) if hour == 12 => 0,
         Some(false) if hour > 12 => return None,
-        // The twelfth hour of an evening belongs to the next day.
+        // 12 o'clock in the evening belongs to the next day.
         Some(true) if hour == 12 && text.starts_with('晚') => return None,
         _ => hour,
     };

@@ -1,4 +1,4 @@
-//! How long it is from one moment to another, in days where both are days, and in words of both languages.
+//! The distance between two moments, in days if both are dates, as text in both languages.
 
 use jiff::civil::Time;
 use jiff::{Unit, Zoned};
@@ -6,35 +6,35 @@ use toolhub_core::lang::Text;
 
 use super::weekday_in_chinese;
 
-/// Two moments, and where the first one came from.
+/// Two moments, and the origin of the first.
 #[derive(Debug, Clone)]
 pub(super) struct Distance {
-    /// From when.
+    /// The start.
     pub(super) from: Zoned,
-    /// Whether that is now.
+    /// Whether the start is the current time.
     pub(super) from_now: bool,
-    /// Until when.
+    /// The end.
     pub(super) until: Zoned,
 }
 
-/// What lies between two moments.
+/// The difference of two moments.
 struct Between {
-    /// How many days, and how many hours, minutes and seconds more; none is less than nothing.
+    /// Days, and the remaining hours, minutes and seconds; none is negative.
     days: i64,
     rest: [i64; 3],
-    /// Years, months and days, where that says more.
+    /// Years, months and days, if that is more informative.
     calendar: Option<[i64; 3]>,
     is_past: bool,
 }
 
 impl Distance {
-    /// Whether only days are counted: who asks for a day does not ask for the hours until it.
+    /// Whether only days are counted: for a date without a time, hours are irrelevant.
     pub(super) fn in_days(&self) -> bool {
         let is_day = |moment: &Zoned| moment.time() == Time::midnight();
         is_day(&self.until) && (self.from_now || is_day(&self.from))
     }
 
-    /// Days from the one to the other, less than nothing where the other is past.
+    /// The number of days from start to end; negative if the end is in the past.
     pub(super) fn days(&self) -> i64 {
         let from = self.from.with_time_zone(self.until.time_zone().clone());
         match self.in_days() {
@@ -63,7 +63,7 @@ impl Distance {
         Between { days: seconds / 86_400, rest, calendar: None, is_past }
     }
 
-    /// For people: how long, and which weekday it is then.
+    /// A text with the distance and the weekday of the end.
     pub(super) fn say(&self) -> Text {
         let between = self.between();
         let (en, zh) = (between.english(), between.chinese());

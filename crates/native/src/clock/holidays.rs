@@ -1,5 +1,5 @@
-//! Days that people call by name: holidays of a fixed date, those that are counted (`the fourth Thursday of November`), and
-//! the festivals of the Chinese calendar by a table.
+//! Days with names: holidays with a fixed date, with a rule (`the fourth Thursday of November`), and festivals of the
+//! Chinese calendar from a table.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -8,19 +8,19 @@ use jiff::Span;
 use jiff::civil::{Date, Weekday};
 use toolhub_core::name_tables::HOLIDAYS;
 
-/// The festivals of the Chinese calendar, year by year.
+/// The festivals of the Chinese calendar by year.
 const FESTIVALS: &str = include_str!("../../data/festivals.tsv");
 
-/// How the day of a year is told.
+/// How the date in a year is computed.
 #[derive(Debug, Clone, Copy)]
 enum Rule {
     /// A month and a day.
     On(i8, i8),
-    /// A month, which one of its weekdays, and how many days later.
+    /// The nth weekday of a month, plus a number of days.
     Nth(i8, i8, Weekday, i64),
-    /// So many days after Easter.
+    /// Days after Easter.
     Easter(i64),
-    /// A column of the festivals, and how many days later.
+    /// A column of the festivals, plus a number of days.
     Festival(usize, i64),
 }
 
@@ -59,7 +59,7 @@ impl Rule {
     }
 }
 
-/// Words that say of which year a day is: beside today, and how many years from this one.
+/// Prefixes that select a year, as an offset from the current one.
 const YEARS: [(&str, i16); 10] = [
     ("this ", 0),
     ("this years ", 0),
@@ -73,7 +73,7 @@ const YEARS: [(&str, i16); 10] = [
     ("去年", -1),
 ];
 
-/// The day that `plain` names. Without a year it is the next one, today among them; `last` is the one before today.
+/// The date of a named day. Without a year it is the next one, including today; `last` is the one before today.
 pub(super) fn named(plain: &str, today: Date) -> Option<Date> {
     let text = plain.replace(['\'', '’'], "").replace('-', " ");
     let text = text.trim();
@@ -124,7 +124,7 @@ fn rule(name: &str) -> Option<Rule> {
     RULES.get(name.trim()).copied()
 }
 
-/// The day of a year; none where the table does not know that year.
+/// The date in a year; `None` if the table does not contain that year.
 fn on(rule: Rule, year: i16) -> Option<Date> {
     let later = |day: Date, days: i64| day.checked_add(Span::new().try_days(days).ok()?).ok();
     match rule {
@@ -146,7 +146,7 @@ fn festival(column: usize, year: i16) -> Option<Date> {
     Date::new(year, month.parse().ok()?, day.parse().ok()?).ok()
 }
 
-/// Easter Sunday of the Gregorian calendar (Meeus, Jones and Butcher).
+/// Easter Sunday of the Gregorian calendar (algorithm of Meeus, Jones and Butcher).
 fn easter(year: i16) -> Option<Date> {
     let year = i32::from(year);
     let golden = year % 19;

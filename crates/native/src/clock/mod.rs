@@ -1,5 +1,5 @@
-//! `get_time`: the time now, or at a given moment, anywhere. Reading zones, moments and offsets is left to the files
-//! beside it; nothing here but the tool itself looks at the clock.
+//! `get_time`: the current or a given time, anywhere. The submodules parse zones, moments and offsets; only the tool
+//! function reads the clock.
 
 mod cities;
 mod civil;
@@ -44,7 +44,7 @@ pub async fn get_time(
 ) -> Result<ToolOutput, ToolError> {
     let system = TimeZone::try_system().unwrap_or_else(|_| match std::env::var_os("TZ") {
         Some(_) => TimeZone::unknown(),
-        // A machine that does not say its zone runs on UTC.
+        // A system without a configured zone uses UTC.
         None => TimeZone::UTC,
     });
     let now = Timestamp::now().to_zoned(system);
@@ -53,28 +53,27 @@ pub async fn get_time(
     ToolOutput::from_raw(answer.describe()).ok_or(ToolError::Internal)
 }
 
-/// What is asked of the clock.
+/// A request to the clock.
 #[derive(Debug, Clone, Default)]
 pub struct TimeRequest {
-    /// Where; the zone of `now` if not given.
+    /// The place; the zone of `now` if `None`.
     pub zone: Option<String>,
-    /// How much later or earlier.
+    /// The offset to add.
     pub offset: Option<String>,
-    /// When; now if not given.
+    /// The time; now if `None`.
     pub at: Option<String>,
-    /// Until when days are counted, if they are.
+    /// The end of a distance in days, if requested.
     pub until: Option<String>,
 }
 
-/// A moment, in the zone that was asked for.
+/// A moment in the requested zone.
 #[derive(Debug, Clone)]
 pub struct TimeAnswer {
     /// The moment.
     pub moment: Zoned,
-    /// Whether the local time that was asked for is `skipped` or `repeated` by a change of the clocks, and what is to be
-    /// said about it.
+    /// Whether the requested local time is `skipped` or `repeated` by a clock change, and a note about it.
     pub clock_change: Option<(&'static str, String)>,
-    /// How long it is until another moment, where that was asked.
+    /// The distance to another moment, if requested.
     distance: Option<Distance>,
 }
 
@@ -84,7 +83,7 @@ impl From<Zoned> for TimeAnswer {
     }
 }
 
-/// The moment that `request` asks for, in the zone it asks for, when the time is `now`.
+/// Computes the requested moment in the requested zone, for the current time `now`.
 pub fn time_at(now: &Zoned, request: &TimeRequest) -> Result<TimeAnswer, String> {
     let zone = given(&request.zone)?;
     let at = given(&request.at)?;
@@ -118,7 +117,7 @@ pub fn time_at(now: &Zoned, request: &TimeRequest) -> Result<TimeAnswer, String>
 
 fn shift(from: TimeAnswer, span: Span) -> Result<TimeAnswer, jiff::Error> {
     let moment = from.moment.checked_add(span)?;
-    // Days and months lead to a local time, which the clocks may skip or repeat.
+    // Adding days or months yields a local time, which a clock change may skip or repeat.
     let local = from.moment.datetime().checked_add(span)?;
     let by_days =
         [span.get_hours().into(), span.get_minutes(), span.get_seconds()] == [0; 3] && !span.is_zero();
@@ -126,7 +125,7 @@ fn shift(from: TimeAnswer, span: Span) -> Result<TimeAnswer, jiff::Error> {
     Ok(TimeAnswer { moment, clock_change: from.clock_change.or(clock_change), distance: None })
 }
 
-/// What was given, unless it is blank. A long text is none of ours, and looking for names near to it takes long.
+/// The trimmed text unless it is blank. Rejects long texts, for which the search for similar names would be slow.
 fn given(text: &Option<String>) -> Result<Option<&str>, String> {
     match text.as_deref().map(str::trim) {
         Some(text) if text.len() > MAX_TEXT => {
@@ -137,7 +136,7 @@ fn given(text: &Option<String>) -> Result<Option<&str>, String> {
 }
 
 impl TimeAnswer {
-    /// For people, as one text in either language, and for programs, as an object.
+    /// The answer as text in both languages, and as an object.
     fn describe(&self) -> RawJson {
         let (mut fields, mut said) = match &self.distance {
             Some(distance) => distance_fields(distance),

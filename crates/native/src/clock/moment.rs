@@ -1,4 +1,4 @@
-//! Given moments: ISO 8601 with or without a zone, Unix time, a local time in words, and any of these with a place.
+//! Parses moments: ISO 8601 with or without a zone, Unix time, a local time in words, and any of these with a place.
 
 use jiff::civil::DateTime;
 use jiff::tz::{AmbiguousOffset, TimeZone};
@@ -6,7 +6,7 @@ use jiff::{Timestamp, Zoned};
 
 use super::{TimeAnswer, civil, zone};
 
-/// The moment that `text` means, in `zone`. Without an offset or a place it is the local time of `zone`.
+/// Parses a moment and converts it to `zone`. Without an offset or a place it is a local time of `zone`.
 pub(super) fn parse(text: &str, zone: &TimeZone, now: &Zoned) -> Result<TimeAnswer, String> {
     let bad = || no_time(text);
     if text.eq_ignore_ascii_case("now") || text == "现在" {
@@ -15,7 +15,7 @@ pub(super) fn parse(text: &str, zone: &TimeZone, now: &Zoned) -> Result<TimeAnsw
     if let Some(timestamp) = unix(text) {
         return Ok(timestamp.to_zoned(zone.clone()).into());
     }
-    // `2026/03/29` is common, but no ISO.
+    // `2026/03/29` is common, but not ISO 8601.
     let dashed = match text.as_bytes() {
         [.., _] if text.get(4..5) == Some("/") => text.replacen('/', "-", 2),
         _ => text.to_owned(),
@@ -31,13 +31,13 @@ pub(super) fn parse(text: &str, zone: &TimeZone, now: &Zoned) -> Result<TimeAnsw
     if let Some(local) = local_time(&dashed, zone) {
         return settle(local, zone).map_err(|_| bad());
     }
-    // A place after the time, of one word or of several; or before it, as in `北京时间下午3点`.
+    // A place after the time, of one or several words; or before it, as in `北京时间下午3点`.
     let after = dashed.match_indices(' ').map(|(at, _)| dashed.split_at(at));
     let before = dashed.split_once("时间").into_iter().map(|(place, time)| (time, place));
     for (time, place) in after.chain(before) {
         let place = place.trim();
         let place = place.strip_prefix("in ").unwrap_or(place);
-        // The time first: looking for a place that is none is slow.
+        // Parses the time first, since searching for an unknown place is slow.
         if local_time(time.trim(), zone).is_some()
             && let Ok(from) = zone::resolve(place, now)
             && let Some(local) = local_time(time.trim(), &from)
@@ -49,7 +49,7 @@ pub(super) fn parse(text: &str, zone: &TimeZone, now: &Zoned) -> Result<TimeAnsw
     Err(bad())
 }
 
-/// The answer to what is no time.
+/// The message for an invalid time.
 pub(super) fn no_time(text: &str) -> String {
     format!(
         "`{text}` is no time: write `2026-03-29T15:00`, `3pm` or `tomorrow 15:30`, with `Z`, `+02:00` or a place after \
@@ -57,8 +57,8 @@ pub(super) fn no_time(text: &str) -> String {
     )
 }
 
-/// What a local time is worth. Where a change of the clocks skips or repeats it, jiff's `compatible` rule holds: the
-/// time goes on from the gap, and the earlier of two is meant.
+/// Converts a local time to a moment. If a clock change skips or repeats it, jiff's `compatible` strategy applies: a
+/// skipped time is shifted forward by the gap, and the earlier of two is used.
 pub(super) fn settle(local: DateTime, zone: &TimeZone) -> Result<TimeAnswer, jiff::Error> {
     let ambiguous = zone.to_ambiguous_zoned(local);
     let moment = ambiguous.clone().compatible()?;
@@ -78,7 +78,7 @@ pub(super) fn settle(local: DateTime, zone: &TimeZone) -> Result<TimeAnswer, jif
     Ok(TimeAnswer { moment, clock_change, distance: None })
 }
 
-/// Seconds, or milliseconds where there are too many, since 1970.
+/// Unix time in seconds, or in milliseconds if it has 12 or more digits.
 fn unix(text: &str) -> Option<Timestamp> {
     let digits = text.strip_prefix('@').unwrap_or(text);
     let count = digits.strip_prefix('-').unwrap_or(digits).len();

@@ -1,6 +1,6 @@
-//! Chinese numerals, as they stand in dates and durations.
+//! Chinese numerals in dates and durations.
 
-/// The whole number that a text of digits or Chinese numerals means: `15`, `十五`, `两百零三`.
+/// Parses an integer in digits or Chinese numerals: `15`, `十五`, `两百零三`.
 pub(super) fn parse(text: &str) -> Option<i64> {
     if text.is_empty() {
         return None;
@@ -30,7 +30,7 @@ pub(super) fn parse(text: &str) -> Option<i64> {
     total.checked_add(digit.unwrap_or(0))
 }
 
-/// Whether a character may stand in a number.
+/// Whether a character may be part of a number.
 pub(super) fn is_numeral(c: char) -> bool {
     c.is_ascii_digit() || digit_value(c).is_some() || matches!(c, '十' | '拾' | '百' | '千' | '万')
 }

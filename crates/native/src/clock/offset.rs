@@ -1,4 +1,4 @@
-//! Times relative to another, in words: `+3h`, `3 hours ago`, `tomorrow`, `两个半小时后`.
+//! Parses relative times: `+3h`, `3 hours ago`, `tomorrow`, `两个半小时后`.
 
 use jiff::Span;
 use jiff::civil::Date;
@@ -7,7 +7,7 @@ use super::civil;
 use super::numerals;
 use super::plain::plain;
 
-/// Words that stand for a whole offset: days, months and years.
+/// Words for an offset in days, months and years.
 const WORDS: [(&str, [i64; 3]); 34] = [
     ("now", [0, 0, 0]),
     ("today", [0, 0, 0]),
@@ -45,7 +45,7 @@ const WORDS: [(&str, [i64; 3]); 34] = [
     ("去年", [0, 0, -1]),
 ];
 
-/// The span of time that `text` means, from the day it is counted from.
+/// Parses a span, relative to the date `from`.
 pub(super) fn parse(text: &str, from: Date) -> Result<Span, String> {
     if let Some(at) = text.find('M').filter(|at| is_unit_alone(text, *at)) {
         let number = text[..at].trim_end();
@@ -57,7 +57,7 @@ pub(super) fn parse(text: &str, from: Date) -> Result<Span, String> {
     if let Some(span) = span(&plain, from) {
         return Ok(span);
     }
-    // What can be read with a small number has one that is too large.
+    // If the text is valid with a small number, the number is too large.
     let mut small = String::new();
     for c in plain.chars() {
         match c.is_ascii_digit() {
@@ -75,12 +75,12 @@ pub(super) fn parse(text: &str, from: Date) -> Result<Span, String> {
     })
 }
 
-/// The answer to an offset that no calendar has room for.
+/// The message for an offset outside of the calendar.
 pub(super) fn too_far(text: &str) -> String {
     format!("`{text}` is too far: it leads out of the calendar, which ends with the year 9999")
 }
 
-/// The days that a word stands for.
+/// The span of a word.
 pub(super) fn word(plain: &str) -> Option<Span> {
     let (_, [days, months, years]) = WORDS.iter().find(|(word, _)| *word == plain)?;
     Amounts { days: *days, months: *months, years: *years, ..Amounts::default() }.span()
@@ -91,14 +91,14 @@ fn span(plain: &str, from: Date) -> Option<Span> {
     word(plain).or_else(weekday).or_else(|| if plain.is_ascii() { english(plain) } else { chinese(plain) })
 }
 
-/// Whether the letter at `at` is the unit of a number, as in `+1M` and unlike in `PT1M`.
+/// Whether the letter at `at` is the unit of a number, as in `+1M` but not in `PT1M`.
 fn is_unit_alone(text: &str, at: usize) -> bool {
     text[..at].trim_end().ends_with(|c: char| c.is_ascii_digit())
         && !text[at + 1..].starts_with(|c: char| c.is_alphabetic())
         && !text.contains(['P', 'p'])
 }
 
-/// English words around a duration that jiff reads.
+/// English words around a duration that jiff parses.
 fn english(text: &str) -> Option<Span> {
     let (mut rest, mut sign) = (text, 1);
     for (before, direction) in [("in ", 1), ("after ", 1), ("+", 1), ("-", -1), ("minus ", -1), ("plus ", 1)]
@@ -132,7 +132,7 @@ fn english(text: &str) -> Option<Span> {
     if rest.starts_with(['+', '-']) {
         return None;
     }
-    // ISO 8601 is written in capitals.
+    // ISO 8601 requires capitals.
     if rest.starts_with('p') {
         let span: Span = rest.to_uppercase().parse().ok()?;
         return span.checked_mul(sign).ok();
@@ -169,7 +169,7 @@ fn number_word(word: &str) -> &str {
     }
 }
 
-/// How much of each unit.
+/// Amounts per unit.
 #[derive(Debug, Default, Clone, Copy)]
 struct Amounts {
     years: i64,
@@ -192,7 +192,7 @@ impl Amounts {
             .ok()
     }
 
-    /// Adds so many of a unit, and perhaps half of one more.
+    /// Adds `count` of a unit, plus half of one if `half`.
     fn add(&mut self, unit: &str, count: i64, half: bool) -> Option<()> {
         let (whole, each, part, half_each) = match unit {
             "年" => (&mut self.years, 1, &mut self.months, 6),
@@ -216,7 +216,7 @@ impl Amounts {
     }
 }
 
-/// Units, longest first where one begins another.
+/// Units, longest first among those with a common prefix.
 const UNITS: [&str; 15] =
     ["年", "月", "星期", "礼拜", "周", "天", "日", "小时", "钟头", "时", "刻钟", "分钟", "分", "秒钟", "秒"];
 
@@ -249,7 +249,7 @@ fn chinese(text: &str) -> Option<Span> {
     while !rest.is_empty() {
         let end = rest.find(|c| !numerals::is_numeral(c)).unwrap_or(rest.len());
         let (number, after) = rest.split_at(end);
-        // A half stands before the unit (`一个半小时`, `半天`) or after it (`两天半`).
+        // A half precedes the unit (`一个半小时`, `半天`) or follows it (`两天半`).
         let after = after.strip_prefix('个').unwrap_or(after);
         let (half_before, after) = after.strip_prefix('半').map_or((false, after), |after| (true, after));
         let after = after.strip_prefix('个').unwrap_or(after);

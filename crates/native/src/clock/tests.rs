@@ -1,4 +1,4 @@
-//! What `get_time` answers, case by case, at one moment: Sunday, 15 November 2026, 03:34:56 UTC.
+//! Results of `get_time`, case by case, at one moment: Sunday, 15 November 2026, 03:34:56 UTC.
 
 use super::*;
 use proptest::prelude::*;
@@ -263,7 +263,7 @@ fn given_times_are_converted() {
 
 #[test]
 fn clocks_that_change_are_followed() {
-    // London skips 01:00 to 02:00 that night; New York has 01:30 twice.
+    // London skips 01:00 to 02:00 that night; in New York, 01:30 occurs twice.
     assert_eq!(shown(ask("London", "", "2026-03-29T01:30")), "2026-03-29 02:30:00 +01:00 Europe/London");
     assert_eq!(shown(ask("New York", "", "2026-11-01T01:30")), "2026-11-01 01:30:00 -04:00 America/New_York");
     let change = |zone: &str, offset: &str, at: &str| answer(zone, offset, at).unwrap().clock_change;
@@ -275,7 +275,7 @@ fn clocks_that_change_are_followed() {
     assert_eq!(change("New York", "", "2026-11-01T01:30"), Some(("repeated", repeated.to_owned())));
     assert_eq!(change("New York", "+1h", "2026-11-01T00:30"), None);
     assert_eq!(change("New York", "", "2026-11-01T05:30Z"), None);
-    // A day is a day, though it has 23 hours.
+    // Adding a day keeps the local time, even if the day has 23 hours.
     assert_eq!(shown(ask("London", "+1d", "2026-03-28T12:00")), "2026-03-29 12:00:00 +01:00 Europe/London");
     assert_eq!(shown(ask("London", "+24h", "2026-03-28T12:00")), "2026-03-29 13:00:00 +01:00 Europe/London");
 }

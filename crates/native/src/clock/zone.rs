@@ -1,4 +1,4 @@
-//! Time zones by any name people use: IANA names, places, offsets, and the few abbreviations that mean one thing.
+//! Resolves time zones: IANA names, places, offsets, and unambiguous abbreviations.
 
 use jiff::Zoned;
 use jiff::tz::{Offset, TimeZone};
@@ -8,8 +8,8 @@ use super::numerals;
 use super::plain::plain;
 use crate::suggest;
 
-/// Abbreviations and the zones they may mean; those with several are refused by name. One of summer or winter alone
-/// stands for the zone all year, as people use them.
+/// Abbreviations and their possible zones; ambiguous ones are rejected with a list. A summer or winter abbreviation
+/// means the zone all year, as in common use.
 const ABBREVIATIONS: [(&str, &[&str]); 27] = [
     ("aedt", &["Australia/Sydney"]),
     ("aest", &["Australia/Sydney"]),
@@ -43,7 +43,7 @@ const ABBREVIATIONS: [(&str, &[&str]); 27] = [
 const LOCAL: [&str; 5] = ["local", "system", "here", "本地", "当地"];
 const UTC: [&str; 7] = ["utc", "gmt", "z", "zulu", "greenwich mean time", "世界时", "格林威治时间"];
 
-/// The zone that `name` means.
+/// Resolves a zone name.
 pub(super) fn resolve(name: &str, now: &Zoned) -> Result<TimeZone, String> {
     let lower = plain(name);
     if LOCAL.contains(&lower.as_str()) {
@@ -58,7 +58,7 @@ pub(super) fn resolve(name: &str, now: &Zoned) -> Result<TimeZone, String> {
     if let Some((_, zones)) = ABBREVIATIONS.iter().find(|(short, _)| *short == lower) {
         return choose(name, zones);
     }
-    // A place before an IANA name without a slash: those are old, and some of them are two letters long.
+    // Places take precedence over IANA names without a slash, which are legacy names, some of two letters.
     let iana = || TimeZone::get(&lower.replace(' ', "_"));
     let by_iana = if lower.contains('/') { iana().ok() } else { None };
     if let Some(zone) = by_iana {
@@ -87,7 +87,7 @@ fn unknown(name: &str) -> String {
     }
 }
 
-/// `UTC+8`, `+05:30`, `-0330`, `东八区`; `None` for what is no offset at all.
+/// `UTC+8`, `+05:30`, `-0330`, `东八区`; `None` if the text is not an offset.
 fn fixed_offset(text: &str) -> Option<Result<Offset, String>> {
     let bad = || Err(format!("`{text}` is no offset: they run from -12:00 to +14:00"));
     if let Some(hours) = text.strip_suffix('区').and_then(chinese_offset) {
@@ -126,7 +126,7 @@ fn chinese_offset(text: &str) -> Option<i8> {
     hours.checked_mul(sign)
 }
 
-/// What a moment's zone is called.
+/// The name of a moment's zone.
 pub(super) fn name(moment: &Zoned) -> String {
     match moment.time_zone().iana_name() {
         _ if moment.time_zone().is_unknown() => "UTC".to_owned(),

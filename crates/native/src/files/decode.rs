@@ -1,4 +1,5 @@
-//! Bytes as text, in whatever encoding, one window of lines at a time; a file of any size is read in little memory.
+//! Decodes text in any encoding, one window of lines at a time, so that memory use does not depend on the size of the
+//! file.
 
 use std::io::{self, Read};
 
@@ -6,15 +7,15 @@ use encoding_rs::{DecoderResult, Encoding};
 
 use crate::blocking::Cancelled;
 
-/// The lines that are wanted, counted from 1.
+/// The requested lines, counted from 1.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Window {
     pub(super) first: u64,
-    /// The characters of the first line that are left out.
+    /// Characters of the first line to skip.
     pub(super) skip: u64,
-    /// How many lines at most.
+    /// Maximum number of lines.
     pub(super) lines: u64,
-    /// How many bytes of text at most.
+    /// Maximum size of the text, in bytes.
     pub(super) bytes: usize,
 }
 
@@ -22,26 +23,26 @@ pub(super) struct Window {
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Page {
     pub(super) text: String,
-    /// The last line in it; below the first line wanted, if the text ends before.
+    /// The last line in it; less than the first requested line if the text ends before.
     pub(super) last: u64,
-    /// Whether the text goes on after it.
+    /// Whether the text continues after it.
     pub(super) more: bool,
-    /// How many characters of the last line are in it, where that had to be cut.
+    /// The number of characters of the last line, if that line was cut.
     pub(super) cut: Option<u64>,
-    /// The characters of the first line that were left out: fewer than wanted, if it has no more.
+    /// The number of skipped characters of the first line: fewer than requested if the line is shorter.
     pub(super) skipped: u64,
-    /// Characters that could not be read.
+    /// Number of malformed characters.
     pub(super) unreadable: usize,
 }
 
-/// What is done with bytes that are no character.
+/// How malformed bytes are handled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Malformed {
     Refuse,
     Replace,
 }
 
-/// Why a text could not be read.
+/// Why a text could not be decoded.
 #[derive(Debug)]
 pub(super) enum DecodeError {
     Malformed,
@@ -55,12 +56,12 @@ impl From<io::Error> for DecodeError {
     }
 }
 
-/// What the beginning of a file says of the rest.
+/// The kind of a file, by its first bytes.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// It begins with a byte order mark.
+    /// It starts with a byte order mark.
     Marked(&'static Encoding),
-    /// No text; what it is, where its first bytes say so.
+    /// Not a text; the type, if its magic number is known.
     Binary(Option<&'static str>),
     Plain,
 }
@@ -79,7 +80,7 @@ const MAGIC: [(&[u8], &str); 11] = [
     (b"Rar!", "a RAR archive"),
 ];
 
-/// Looks at a file's first bytes.
+/// Determines the kind of a file.
 pub(super) fn kind(head: &[u8]) -> Kind {
     if let Some((encoding, _)) = Encoding::for_bom(head) {
         return Kind::Marked(encoding);
@@ -112,7 +113,7 @@ pub(super) fn page(
             let last = count == 0;
             let (result, read, written) = decoder.decode_to_utf8_without_replacement(rest, &mut text, last);
             rest = &rest[read..];
-            // What the decoder writes is UTF-8; the check costs little and needs no trust.
+            // The decoder writes UTF-8; the check is cheap and avoids `unsafe`.
             lines.push(std::str::from_utf8(&text[..written]).unwrap_or_default());
             match result {
                 DecoderResult::Malformed(..) if malformed == Malformed::Refuse && !lines.full => {
@@ -142,13 +143,13 @@ fn read_some(reader: &mut impl Read, bytes: &mut [u8]) -> io::Result<usize> {
     }
 }
 
-/// Gathers the lines of a window from a text that comes in pieces.
+/// Collects the lines of a window from a text in pieces.
 struct Lines {
     window: Window,
     page: Page,
-    /// The line that the next character belongs to.
+    /// The line of the next character.
     line: u64,
-    /// Whether that line has begun.
+    /// Whether that line has any characters yet.
     begun: bool,
     full: bool,
 }
@@ -168,7 +169,7 @@ impl Lines {
             if self.full {
                 return;
             }
-            // Something follows the last line that was wanted.
+            // There is text after the last requested line.
             if self.line >= self.window.first.saturating_add(self.window.lines) {
                 (self.full, self.page.more) = (true, true);
                 return;
@@ -185,7 +186,7 @@ impl Lines {
         }
     }
 
-    /// What is left of a piece of the first line behind the characters that are not wanted.
+    /// Removes the characters to skip from a piece of the first line.
     fn skip<'a>(&mut self, piece: &'a str) -> &'a str {
         let wanted = if self.line == self.window.first { self.window.skip - self.page.skipped } else { 0 };
         let line = piece.trim_end_matches('\n');
@@ -194,7 +195,7 @@ impl Lines {
         &piece[end..]
     }
 
-    /// Adds a piece of a line; `false` where there is no room for it.
+    /// Adds a piece of a line; `false` if it does not fit.
     fn keep(&mut self, piece: &str) -> bool {
         let room = self.window.bytes - self.page.text.len();
         if piece.len() <= room {

@@ -1,5 +1,5 @@
-//! The folders that may be read, and the way from a path to a place in one of them. Opening goes through `cap-std`,
-//! which resolves `..` and links inside the folder: a path that leads out of it fails, whatever changes meanwhile.
+//! The readable folders, and the resolution of paths in them. Files are opened through `cap-std`, which resolves `..`
+//! and links inside the folder: a path that leads out of it fails, even if files are replaced meanwhile.
 
 use std::ffi::OsStr;
 use std::io;
@@ -17,23 +17,23 @@ pub struct Folders {
     roots: Arc<[PathBuf]>,
 }
 
-/// A place in an allowed folder.
+/// A path in an allowed folder.
 pub(super) struct Place {
     pub(super) dir: Dir,
-    /// The way to it, inside the folder.
+    /// The path relative to the folder.
     pub(super) inside: PathBuf,
-    /// Its path as people know it.
+    /// The path for messages.
     pub(super) shown: PathBuf,
     pub(super) metadata: Metadata,
 }
 
 impl Folders {
-    /// Allows these folders; a relative one is meant from where the process runs, and `~` is the user's home.
+    /// Allows these folders; relative ones start at the current directory, and `~` is the user's home.
     pub fn new(folders: Vec<PathBuf>) -> Self {
         let root = |folder: PathBuf| {
             let folder = at_home(&folder).unwrap_or(folder);
             let folder = std::path::absolute(&folder).unwrap_or(folder);
-            // A link may stand before `..`, so only the system knows the way up.
+            // A link may precede `..`, so only the file system can resolve it.
             let winds = folder.components().any(|part| part == Component::ParentDir);
             if winds { folder.canonicalize().unwrap_or(folder) } else { folder }
         };
@@ -45,8 +45,8 @@ impl Folders {
         self.roots.iter().map(PathBuf::as_path)
     }
 
-    /// Finds what `path` means: a relative path is tried in each folder in order, an absolute one must lie in a folder, and `~` is the
-    /// user's home, as in a shell.
+    /// Resolves `path`: a relative path is tried in each folder in order, an absolute one must be in a folder, and `~`
+    /// is the user's home, as in a shell.
     pub(super) fn find(&self, path: &str) -> Result<Place, String> {
         if self.roots.is_empty() {
             return Err("no folder may be read: list some in toolhub.toml, as `[native] folders = [\"…\"]`"
@@ -59,7 +59,7 @@ impl Folders {
             let Some(inside) = inside(root, wanted) else { continue };
             let dir = match Dir::open_ambient_dir(root, ambient_authority()) {
                 Ok(dir) => dir,
-                // The file may be in the next one.
+                // The file may be in the next folder.
                 Err(error) => {
                     let message = format!("the folder `{}` cannot be opened: {error}", root.display());
                     closed.get_or_insert(message);
@@ -103,15 +103,15 @@ impl Folders {
     }
 }
 
-/// A folder that begins with `~`, under the user's home.
+/// Expands a leading `~` to the user's home.
 fn at_home(folder: &Path) -> Option<PathBuf> {
     Some(std::env::home_dir()?.join(folder.strip_prefix("~").ok()?))
 }
 
-/// The way to `wanted` inside `root`; `None` where it is absolute and lies elsewhere.
+/// The path of `wanted` relative to `root`; `None` if it is absolute and outside.
 fn inside(root: &Path, wanted: &Path) -> Option<PathBuf> {
     let inside = if wanted.is_absolute() {
-        // The folder may be configured by a link, and the path be given by its target, or the other way round.
+        // The folder may be configured by a link and the path be given by its target, or the other way round.
         let canonical = root.canonicalize().ok();
         wanted.strip_prefix(root).ok().or_else(|| wanted.strip_prefix(canonical?).ok())?
     } else {
@@ -120,12 +120,12 @@ fn inside(root: &Path, wanted: &Path) -> Option<PathBuf> {
     Some(if inside.as_os_str().is_empty() { PathBuf::from(".") } else { inside.to_owned() })
 }
 
-/// Whether `cap-std` refused a path because it leads out of its folder; such an error has no number of the system's.
+/// Whether `cap-std` rejected a path that leads out of its folder; such an error has no OS error code.
 pub(super) fn is_escape(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::PermissionDenied && error.raw_os_error().is_none()
 }
 
-/// Names in the folder of a missing file that are near to its name, with their way inside the folder.
+/// Names in the folder of a missing file that are similar to its name, relative to the allowed folder.
 fn near_names(dir: &Dir, missing: &Path) -> Vec<String> {
     let parent = missing.parent().filter(|parent| !parent.as_os_str().is_empty());
     let Ok(entries) = dir.read_dir(parent.unwrap_or(Path::new("."))) else { return Vec::new() };

@@ -1,6 +1,6 @@
-//! Simple patterns for names: `*`, `?`, and `**` for any number of folders.
+//! Glob patterns for names: `*`, `?`, and `**` for any number of folders.
 
-/// Whether a path fits a pattern. A pattern without `/` is matched against the name alone.
+/// Whether a path matches a pattern. A pattern without `/` is matched against the name only.
 pub(super) fn matches(pattern: &str, path: &str) -> bool {
     let path = if pattern.contains('/') { path } else { path.rsplit('/').next().unwrap_or(path) };
     let pattern: Vec<char> = pattern.trim_start_matches("./").chars().collect();
@@ -8,16 +8,16 @@ pub(super) fn matches(pattern: &str, path: &str) -> bool {
     fits(&pattern, &path)
 }
 
-/// Goes back to the last star only: time is the product of the lengths at most, per kind of star.
+/// Backtracks only to the last star: the time is at most the product of the lengths, per kind of star.
 fn fits(pattern: &[char], path: &[char]) -> bool {
     let (mut p, mut t) = (0, 0);
-    // Where to go on after one more character was given to `*`, and to `**`.
+    // The positions to resume at after one more character is matched by `*`, and by `**`.
     let mut star: Option<(usize, usize)> = None;
     let mut double: Option<(usize, usize)> = None;
     loop {
         if pattern[p..].starts_with(&['*', '*']) {
             p += 2;
-            // `**/` stands for no folder too.
+            // `**/` also matches no folder.
             p += usize::from(pattern.get(p) == Some(&'/') && (t == 0 || path[t - 1] == '/'));
             double = Some((p, t));
             star = None;

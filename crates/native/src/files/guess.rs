@@ -1,15 +1,15 @@
-//! Which encoding a text is in that is not UTF-8: that in which its characters are the most plausible.
+//! Guesses the encoding of a text that is not UTF-8, by the plausibility of its characters.
 
 use std::collections::HashSet;
 
 use encoding_rs::{BIG5, CoderResult, EUC_KR, Encoding, GB18030, SHIFT_JIS};
 
-/// An encoding of two bytes a character, and what texts in it look like.
+/// A double-byte encoding, and statistics of its texts.
 struct Candidate {
     encoding: &'static Encoding,
-    /// Characters that half of a text consists of.
+    /// Characters that make up half of a typical text.
     frequent: &'static str,
-    /// How plausible a character is by its two bytes: 1 for the ordinary, below 0 for what hardly ever occurs.
+    /// The plausibility of a character by its two bytes: 1 for common ones, negative for very rare ones.
     weigh: fn(u8, u8) -> f32,
 }
 
@@ -66,11 +66,11 @@ const CANDIDATES: [Candidate; 4] = [
     },
 ];
 
-/// What the best candidate must come to, and by how much it must be better than the next.
+/// Minimum score of the best candidate, and its minimum distance to the next.
 const ENOUGH: f32 = 0.8;
 const MARGIN: f32 = 0.15;
 
-/// The encoding of a text that begins with `sample`; `None` where that is not clear.
+/// The encoding of a text that starts with `sample`; `None` if it is unclear.
 pub(super) fn guess(sample: &[u8]) -> Option<&'static Encoding> {
     let fitting = CANDIDATES.iter().filter(|candidate| fits(candidate.encoding, sample));
     let mut scores: Vec<_> = fitting.map(|candidate| (candidate.score(sample), candidate.encoding)).collect();
@@ -83,7 +83,7 @@ pub(super) fn guess(sample: &[u8]) -> Option<&'static Encoding> {
     }
 }
 
-/// Whether all of `bytes` is a text in `encoding`; a character may be cut at the end.
+/// Whether `bytes` are valid in `encoding`; the last character may be truncated.
 pub(super) fn fits(encoding: &'static Encoding, bytes: &[u8]) -> bool {
     let mut decoder = encoding.new_decoder_without_bom_handling();
     let mut text = vec![0; bytes.len() * 3 + 16];
@@ -92,7 +92,7 @@ pub(super) fn fits(encoding: &'static Encoding, bytes: &[u8]) -> bool {
 }
 
 impl Candidate {
-    /// How plausible the characters are on average, and how many of them are frequent ones.
+    /// The average plausibility of the characters, plus the share of frequent ones.
     fn score(&self, sample: &[u8]) -> f32 {
         let (frequent, _, _) = self.encoding.encode(self.frequent);
         let frequent: HashSet<&[u8]> = frequent.chunks(2).collect();
@@ -104,7 +104,7 @@ impl Candidate {
                 continue;
             }
             count += 1.0;
-            // Katakana of half the width, which nobody writes, take one byte.
+            // Half-width katakana take one byte; they are very rare in texts.
             if self.encoding == SHIFT_JIS && (0xa1..=0xdf).contains(lead) {
                 sum -= 1.0;
                 continue;

@@ -1,4 +1,4 @@
-//! `list_files`: what is in a folder.
+//! `list_files`: the entries of a folder.
 
 use std::path::Path;
 
@@ -12,9 +12,9 @@ use super::glob;
 use crate::blocking::{self, Cancelled, Work};
 use crate::in_chinese::{bracketed, in_chinese};
 
-/// Entries that are shown.
+/// Maximum number of entries in the output.
 const MAX_SHOWN: usize = 1_000;
-/// Entries that are looked at: to sort them, all must be known.
+/// Maximum number of entries read: sorting requires all of them.
 const MAX_SEEN: usize = 50_000;
 const MAX_DEPTH: usize = 32;
 
@@ -56,10 +56,10 @@ struct Search<'a> {
 
 #[derive(Default)]
 struct Found {
-    /// Paths as they are shown, with sizes.
+    /// Paths for output, with sizes.
     entries: Vec<(String, Option<u64>)>,
     seen: usize,
-    /// Why the list is not complete.
+    /// Reasons why the list is incomplete.
     gaps: Vec<String>,
 }
 
@@ -103,7 +103,7 @@ impl Search<'_> {
             if self.pattern.is_none_or(|pattern| glob::matches(pattern, &path)) {
                 found.entries.push((shown.clone(), size));
             }
-            // A link could lead round in a circle.
+            // Following links could lead to a cycle.
             if is_dir && !is_link && self.recursive && !name.starts_with('.') {
                 within.push((entry, shown));
             }
@@ -120,8 +120,8 @@ impl Search<'_> {
     }
 }
 
-/// Whether an entry is a folder, whether it is a link, and its size. A link that leads out of the folder is a file
-/// without a size.
+/// Whether an entry is a folder, whether it is a link, and its size. A link that leads out of the folder counts as a
+/// file without a size.
 fn look(dir: &Dir, entry: &DirEntry) -> Option<(bool, bool, Option<u64>)> {
     let kind = entry.file_type().ok()?;
     let is_link = kind.is_symlink();
@@ -131,7 +131,7 @@ fn look(dir: &Dir, entry: &DirEntry) -> Option<(bool, bool, Option<u64>)> {
 }
 
 impl Found {
-    /// How many there are, what they are, and what is missing.
+    /// The number of entries, the entries, and what is missing.
     fn describe(mut self, folder: &Path, pattern: Option<&str>) -> Vec<Text> {
         self.entries.sort_unstable();
         let (count, folder) = (self.entries.len(), folder.display());
@@ -160,7 +160,7 @@ impl Found {
     }
 }
 
-/// A size for people.
+/// Formats a size.
 pub(super) fn size(bytes: u64) -> String {
     let mut amount = bytes as f64;
     for unit in ["KB", "MB", "GB"] {

@@ -1,4 +1,4 @@
-//! `read_file` and `list_files`: files inside the folders that the owner allows, and no others.
+//! `read_file` and `list_files`: access to files inside the allowed folders only.
 
 mod decode;
 mod folders;
@@ -16,7 +16,7 @@ use toolhub_core::{RawJson, RawObject, ToolError, ToolOutput};
 
 use crate::in_chinese::block;
 
-/// An output of several texts, each a block of its own: what was asked for, then what is to be said about it.
+/// An output with a block per text: the content, then notes about it.
 fn texts(texts: impl IntoIterator<Item = Text>) -> Result<ToolOutput, ToolError> {
     let blocks: Vec<RawObject> = texts.into_iter().map(|text| block(&text)).collect();
     ToolOutput::from_raw(RawObject::default().with("content", RawJson::of(&blocks)).into_raw())

@@ -1,4 +1,4 @@
-//! `read_file`: a text file, or some lines of it.
+//! `read_file`: reads a text file, or some lines of it.
 
 use std::io::{Read, Seek};
 
@@ -14,9 +14,9 @@ use super::guess;
 use crate::blocking::{self, Cancelled, Work};
 use crate::in_chinese::{bracketed, in_chinese};
 
-/// Text that is read at once.
+/// Maximum size of the text per call, in bytes.
 const MAX_TEXT: usize = 1 << 20;
-/// Bytes that are looked at to tell what a file is.
+/// Number of bytes inspected to determine the kind of a file.
 const HEAD: u64 = 8 * 1024;
 
 /// Reads a text file from the folders that are open to this tool.
@@ -60,7 +60,7 @@ struct Request<'a> {
 }
 
 impl Request<'_> {
-    /// The text, and what is to be said about it.
+    /// Returns the text and notes about it.
     fn read(&self, folders: &Folders) -> Result<Vec<Text>, String> {
         let path = self.path;
         let named = self.encoding.map(|label| {
@@ -90,7 +90,7 @@ impl Request<'_> {
         self.describe(page, note)
     }
 
-    /// UTF-8, or else what the beginning of the file looks like.
+    /// Tries UTF-8 first, then guesses the encoding from the beginning of the file.
     fn guess(&self, file: &mut File) -> Result<(Page, Option<String>), String> {
         match self.page(file, UTF_8, Malformed::Refuse) {
             Ok(page) => return Ok((page, None)),
@@ -117,7 +117,7 @@ impl Request<'_> {
         }
     }
 
-    /// One page; the error is empty where the encoding does not fit.
+    /// Reads one page; the error is empty if the encoding does not fit.
     fn page(
         &self,
         file: &mut File,
@@ -173,7 +173,7 @@ fn open(place: &Place, path: &str) -> Result<File, String> {
     if place.metadata.is_dir() {
         return Err(format!("`{path}` is a folder: use `list_files`"));
     }
-    // Opening a pipe would wait for somebody to write to it.
+    // Opening a FIFO would block until a writer opens it.
     if !place.metadata.is_file() {
         return Err(format!("`{path}` is no file that can be read"));
     }

@@ -1,4 +1,4 @@
-//! The file tools on real files.
+//! Tests of the file tools with real files.
 
 use std::fs;
 use std::path::PathBuf;
@@ -7,7 +7,7 @@ use tempfile::TempDir;
 
 use super::*;
 
-/// A folder with some files, and another beside it that is not allowed.
+/// An allowed folder with some files, and a folder beside it that is not allowed.
 struct Scene {
     root: TempDir,
     folders: Folders,
@@ -300,7 +300,7 @@ async fn several_folders_are_tried_in_order() {
     assert!(came.contains("ROOT/open: 1 entry") && came.contains("ROOT/second: 2 entries"), "{came}");
     let came = scene.read("nothing.md").await;
     assert!(came.contains("`ROOT/open`, `ROOT/second`"), "{came}");
-    // A folder that is gone does not hide the others.
+    // A missing folder does not affect the others.
     let gone = scene.root.path().join("gone");
     let scene = Scene { folders: Folders::new(vec![gone, scene.open()]), root: scene.root };
     assert_eq!(scene.read("report.txt").await, "one\ntwo\nthree\n");
@@ -371,7 +371,7 @@ fn encodings_are_guessed_by_what_makes_sense() {
         check(text, WINDOWS_1252, None);
     }
     check("Привет, мир! Как дела?", WINDOWS_1251, None);
-    // Too little to tell.
+    // The sample is too short.
     check("北京", GB18030, None);
 }
 

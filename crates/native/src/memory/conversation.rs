@@ -1,4 +1,4 @@
-//! `get_conversation_history`: what was said before, in this conversation or in others.
+//! `get_conversation_history`: earlier turns of this or other conversations.
 
 use std::fmt::Write as _;
 use std::time::SystemTime;
@@ -12,10 +12,10 @@ use toolhub_macros::tool;
 use super::{Memory, unread};
 use crate::in_chinese::with_chinese;
 
-/// Turns that are given where nobody says how many.
+/// Default number of turns.
 const USUAL: u32 = 20;
 
-/// What of the history is wanted.
+/// The requested part of the history.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum HistoryKind {
@@ -65,7 +65,7 @@ pub async fn get_conversation_history(
         )));
     }
     let conversation = conversation.or_else(|| context.conversation.as_deref().map(str::to_owned));
-    // The beginning is the only thing that is not counted from the end.
+    // Only the first turns are not counted from the end.
     let most = (kind != HistoryKind::First).then_some(limit);
     let text = query.filter(|_| kind == HistoryKind::Search);
     let wanted = TurnQuery { conversation, text, role: None, limit: most };
@@ -74,7 +74,7 @@ pub async fn get_conversation_history(
     Ok(told(&turns))
 }
 
-/// Written by hand: a plain list of words reads better in an error than one branch for each.
+/// Implemented by hand: a plain enum is easier to read in an error than a branch per variant.
 impl schemars::JsonSchema for HistoryKind {
     fn schema_name() -> std::borrow::Cow<'static, str> {
         "HistoryKind".into()

@@ -1,5 +1,4 @@
-//! Tools that look back: what was said in conversations, and the full results of earlier calls. Keeping them is a
-//! store's business.
+//! Tools for earlier conversations and full results of earlier calls. The store keeps them.
 
 mod conversation;
 mod result;
@@ -13,12 +12,12 @@ use toolhub_core::ToolError;
 use toolhub_core::lang::Text;
 use toolhub_core::ports::{HubStore, StoreError};
 
-/// What can be looked back at: a store, where there is one.
+/// The store, if any.
 #[derive(Clone, Default)]
 pub struct Memory(Option<Arc<dyn HubStore>>);
 
 impl Memory {
-    /// What this store holds.
+    /// Creates it from a store.
     pub fn of(store: Option<Arc<dyn HubStore>>) -> Self {
         Self(store)
     }

@@ -8,7 +8,7 @@ use toolhub_macros::tool;
 
 use super::{Memory, unread};
 
-/// Characters on a page.
+/// Characters per page.
 const PAGE: usize = 4_000;
 
 /// Reads the full result of an earlier call whose result was cut, page by page.
@@ -45,7 +45,7 @@ pub async fn read_result(
     let mut blocks =
         vec![RawObject::default().with("type", "text").with("text", format!("{shown}{more}")).into_raw()];
     if wanted == 1 {
-        // What is not text comes whole, once.
+        // Blocks other than text are included once, on the first page.
         let is_text = |block: &RawJson| {
             block
                 .object()
@@ -59,7 +59,7 @@ pub async fn read_result(
     ToolOutput::from_raw(members.into_raw()).ok_or(ToolError::Internal)
 }
 
-/// The texts, then the data where it says more.
+/// The text blocks; the structured content if there are none.
 fn text_of(output: &ToolOutput) -> String {
     let (texts, _) = output.texts();
     match output.structured() {

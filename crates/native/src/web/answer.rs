@@ -1,4 +1,4 @@
-//! What was found, whoever found it: read from a service's JSON, told to people and programs.
+//! Search results: parsed from a service's JSON, formatted as text and as an object.
 
 use reqwest::header::{CONTENT_TYPE, HeaderMap};
 use serde::Serialize;
@@ -11,7 +11,7 @@ use super::provider::SearchProvider;
 use super::question::Question;
 use super::setup::Target;
 
-/// A page that was found.
+/// A search result.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(super) struct Hit {
     pub(super) title: String,
@@ -21,19 +21,19 @@ pub(super) struct Hit {
     pub(super) published: Option<String>,
 }
 
-/// Where a service puts what they all have; `title` and `url` they all call the same.
+/// The field names of a service; `title` and `url` are the same for all.
 pub(super) struct Fields {
     pub(super) snippet: &'static str,
-    /// The first one that is there counts.
+    /// The first existing field is used.
     pub(super) published: &'static [&'static str],
 }
 
-/// The hits in a list. One without an address is of no use, and left out; whatever else is missing is empty.
+/// Parses a list of results. Skips results without a URL; other missing fields are empty.
 pub(super) fn hits(list: &[Value], fields: &Fields) -> Vec<Hit> {
     let hit = |item: &Value| {
         let text = |name: &str| item.get(name).and_then(Value::as_str).map(plain).unwrap_or_default();
         let url = item.get("url").and_then(Value::as_str).map(str::trim).filter(|url| !url.is_empty())?;
-        // Nothing that belongs into an address, and a way to draw on a terminal.
+        // Removes control characters, which are invalid in URLs and could manipulate a terminal.
         let url: String = url.chars().filter(|c| !c.is_control()).collect();
         let title = Some(text("title")).filter(|title| !title.is_empty()).unwrap_or_else(|| url.clone());
         let published = fields.published.iter().map(|name| text(name)).find(|date| !date.is_empty());
@@ -42,24 +42,24 @@ pub(super) fn hits(list: &[Value], fields: &Fields) -> Vec<Hit> {
     list.iter().filter_map(hit).collect()
 }
 
-/// An answer that is no list of hits.
+/// A response that is not a list of results.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Misread {
-    /// Not JSON, and why.
+    /// Not JSON; contains the reason.
     NotJson(String),
-    /// A part is missing.
+    /// A member is missing.
     No(&'static str),
-    /// The service itself got no answer from these.
+    /// The service got no response from these search engines.
     Silent(Vec<String>),
 }
 
 impl Misread {
-    /// The answer as JSON.
+    /// Parses the response as JSON.
     pub(super) fn parse(body: &[u8]) -> Result<Value, Self> {
         serde_json::from_slice(body).map_err(|error| Self::NotJson(error.to_string()))
     }
 
-    /// The failure that it is; a web page is not JSON in a way of its own.
+    /// Converts it to a failure; an HTML page gets a message of its own.
     pub(super) fn at(self, target: &Target, headers: &HeaderMap) -> SearchFailure {
         let (provider, place) = (target.provider, target.place());
         match self {
@@ -76,7 +76,7 @@ fn is_page(headers: &HeaderMap) -> bool {
     kind.is_some_and(|kind| kind.trim_start().starts_with("text/html"))
 }
 
-/// The hits for people, as one text, and for programs, as an object.
+/// Formats the results as text and as an object.
 pub(super) fn describe(
     provider: SearchProvider,
     question: &Question,

@@ -43,19 +43,19 @@ pub(super) fn read(body: &[u8]) -> Result<Vec<Hit>, Misread> {
     match answer.get("web").map(|web| web.get("results").and_then(Value::as_array)) {
         Some(Some(results)) => Ok(hits(results, &FIELDS)),
         Some(None) => Err(Misread::No("web.results")),
-        // Where nothing was found, `web` is left out.
+        // `web` is omitted if nothing was found.
         None if answer.get("type").is_some_and(|kind| kind == "search") => Ok(Vec::new()),
         None => Err(Misread::No("web")),
     }
 }
 
-/// Whether it refuses the key: a wrong one is answered with 422, as are wrong arguments.
+/// Whether the key was rejected: an invalid key yields 422, like invalid arguments.
 pub(super) fn refuses_key(told: &Value) -> bool {
     let code = told.pointer("/error/code").and_then(Value::as_str);
     code.is_some_and(|code| code.starts_with("SUBSCRIPTION_TOKEN"))
 }
 
-/// How long until a limit is lifted: of several limits, which stand in order in each header, the used up one counts.
+/// The time until the rate limit resets: the headers list several limits in order, of which the exhausted one counts.
 pub(super) fn wait(headers: &HeaderMap) -> Option<Duration> {
     let numbers = |name: &str| -> Vec<u64> {
         let text = headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();

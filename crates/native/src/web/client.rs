@@ -1,4 +1,4 @@
-//! The HTTP client of the search: made at the first search, as its certificates take a while to load.
+//! The HTTP client of the search, created at the first search, since loading certificates takes time.
 
 use std::error::Error;
 use std::sync::OnceLock;
@@ -13,13 +13,14 @@ use super::failure::SearchFailure;
 const CONNECT_DEADLINE: Duration = Duration::from_secs(10);
 const MAX_REDIRECTS: usize = 3;
 
-/// The client that all searches share.
+/// The shared client.
 pub(super) fn client() -> Result<Client, SearchFailure> {
     static CLIENT: OnceLock<Result<Client, String>> = OnceLock::new();
     let client = CLIENT.get_or_init(|| {
-        // Fails only where somebody installed another provider before, which will do as well.
+        // Fails only if another provider is installed already, which works as well.
         let _ = rustls::crypto::ring::default_provider().install_default();
-        // Elsewhere a redirect would carry the question, and perhaps the key, to somebody nobody chose.
+        // A redirect to another origin would send the query, and possibly the key, to a server that the user did not
+        // choose.
         let same_origin = Policy::custom(|attempt| {
             let from = attempt.previous().last().map(Url::origin);
             if from == Some(attempt.url().origin()) && attempt.previous().len() <= MAX_REDIRECTS {
@@ -38,7 +39,7 @@ pub(super) fn client() -> Result<Client, SearchFailure> {
     client.clone().map_err(|cause| SearchFailure::NoClient { cause })
 }
 
-/// The innermost reason. The layers around it name the address, which may hold a password.
+/// The innermost error. Outer errors include the URL, which may contain a password.
 pub(super) fn root_cause(error: &dyn Error) -> String {
     let mut cause = error;
     while let Some(inner) = cause.source() {

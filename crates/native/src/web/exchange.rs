@@ -1,4 +1,4 @@
-//! One question and its answer over HTTP, within a deadline and a size.
+//! A search request over HTTP, with limits of time and size.
 
 use std::time::Duration;
 
@@ -15,10 +15,10 @@ use super::setup::{Target, place_of};
 use super::{brave, searxng, tavily};
 
 const MAX_BODY: usize = 2 << 20;
-/// Of an answer that is a refusal, only the beginning is looked at.
+/// Maximum number of bytes read of an error response.
 const MAX_REFUSAL: usize = 64 << 10;
 
-/// Asks `target`, and gives as many hits as were asked for.
+/// Searches with `target` and returns up to the requested number of results.
 pub(super) async fn search(
     target: &Target,
     question: &Question,
@@ -61,7 +61,7 @@ async fn exchange(target: &Target, request: RequestBuilder) -> Result<Vec<Hit>, 
     }
     let headers = response.headers().clone();
     if !status.is_success() {
-        // What it says is a help, not a must.
+        // The body is optional information.
         let (body, _) = read(response, MAX_REFUSAL).await.unwrap_or_default();
         return Err(refusal(target, &Refused { status: status.as_u16(), headers: &headers, body: &body }));
     }
@@ -80,7 +80,7 @@ async fn exchange(target: &Target, request: RequestBuilder) -> Result<Vec<Hit>, 
     hits.map_err(|misread| misread.at(target, &headers))
 }
 
-/// Whether an answer was read whole.
+/// Whether a response was read completely.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 enum Rest {
     #[default]

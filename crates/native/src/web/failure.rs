@@ -1,4 +1,4 @@
-//! How a search fails, in both languages, with what to do next. No message holds a key or a whole address.
+//! Failures of a search, in both languages, with a correction. No message contains a key or a full URL.
 
 use std::time::Duration;
 
@@ -13,48 +13,48 @@ use super::setup::KeyPlace;
 #[derive(Debug, Clone, thiserror::Error)]
 #[error("{}", self.say(Lang::En))]
 pub(super) enum SearchFailure {
-    /// No service was chosen.
+    /// No service is configured.
     NotSetUp,
-    /// The choice of a service cannot be followed.
+    /// The configuration is invalid.
     WrongSetup(Text),
-    /// The question makes no sense.
+    /// An argument is invalid.
     WrongArgument(Text),
-    /// The HTTP client cannot be made.
+    /// The HTTP client cannot be created.
     NoClient { cause: String },
-    /// No connection.
+    /// The connection failed.
     Unreachable { place: String, cause: String },
-    /// The connection broke off.
+    /// The connection was lost.
     Lost { place: String, cause: String },
-    /// No answer in time.
+    /// The deadline expired.
     TooSlow { place: String, after: Duration },
-    /// The answer lies elsewhere.
+    /// A redirect to another origin.
     Redirected { place: String, to: Option<String> },
-    /// The key is wrong.
+    /// The key was rejected.
     KeyRefused { provider: SearchProvider, key: KeyPlace, status: u16, said: String },
-    /// An instance of SearXNG that does not let everybody in.
+    /// A SearXNG instance that requires authentication.
     LoginWanted { place: String },
-    /// An instance of SearXNG that answers with pages alone.
+    /// A SearXNG instance without JSON output.
     NoJson { place: String },
-    /// Too many questions.
+    /// Rate limited.
     RateLimited(Limit),
     /// Any other HTTP status.
     Status { provider: SearchProvider, place: String, status: u16, said: String },
-    /// An answer beyond all measure.
+    /// The response exceeds the size limit.
     TooLarge { place: String, most: usize },
-    /// A web page in place of an answer.
+    /// An HTML page instead of results.
     WebPage { provider: SearchProvider, place: String },
-    /// An answer of another form.
+    /// A response in another format.
     Unreadable { provider: SearchProvider, place: String, why: String },
-    /// SearXNG got no answer from any engine.
+    /// SearXNG got no response from any engine.
     NobodyAnswered { place: String, engines: Vec<String> },
 }
 
-/// A service that was asked too often.
+/// A rate limit.
 #[derive(Debug, Clone)]
 pub(super) struct Limit {
     pub(super) provider: SearchProvider,
     pub(super) place: String,
-    /// How long it wants to be left alone, where it says so.
+    /// The requested delay, if any.
     pub(super) wait: Option<Duration>,
     pub(super) said: String,
 }

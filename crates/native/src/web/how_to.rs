@@ -1,4 +1,4 @@
-//! How a search service is set up, for those who have none: the exact lines, in both languages.
+//! Instructions for configuring a search service, with exact lines, in both languages.
 
 pub(super) const ENGLISH: &str = r#"no search service is set up: choose one, in toolhub.toml or by an environment variable
 

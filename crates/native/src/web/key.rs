@@ -1,13 +1,13 @@
-//! A key that goes into a header and nowhere else.
+//! An API key, which is only ever sent in a header.
 
 use reqwest::header::HeaderValue;
 
-/// What a search service knows its customer by. Marked as sensitive, so that nothing prints it.
+/// The key of a search service. Marked as sensitive, so that it is not printed.
 #[derive(Debug, Clone)]
 pub(super) struct ApiKey(HeaderValue);
 
 impl ApiKey {
-    /// Takes a key in; `None` where it has characters that no header can hold.
+    /// Creates a key; `None` if the text is not a valid header value.
     pub(super) fn new(text: &str) -> Option<Self> {
         let text = text.trim();
         let mut value = HeaderValue::from_str(text).ok()?;
@@ -16,18 +16,18 @@ impl ApiKey {
         Some(Self(value))
     }
 
-    /// As the value of a header.
+    /// The header value.
     pub(super) fn header(&self) -> HeaderValue {
         self.0.clone()
     }
 
-    /// The key itself, for the one place that puts words before it.
+    /// The key as text, for a header value with a prefix.
     pub(super) fn expose(&self) -> &str {
         self.0.to_str().unwrap_or_default()
     }
 }
 
-/// `text` without `secret`, should somebody have put it there.
+/// Replaces `secret` in `text`.
 pub(super) fn hidden(text: &str, secret: &str) -> String {
     if secret.is_empty() { text.to_owned() } else { text.replace(secret, "…") }
 }

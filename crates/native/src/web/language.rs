@@ -1,18 +1,18 @@
-//! A language as callers write it, and as each service wants it.
+//! Language tags as given by callers, and as each service expects them.
 
 /// A language tag: `zh`, `pt-BR`, `zh_Hant_TW`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Language {
     /// In lower case.
     primary: String,
-    /// Script, region and whatever follows, in lower case.
+    /// Script, region and further subtags, in lower case.
     rest: Vec<String>,
 }
 
 impl Language {
-    /// Reads a tag; `None` where it is none.
+    /// Parses a tag; `None` if it is invalid.
     pub(super) fn parse(text: &str) -> Option<Self> {
-        // A locale such as `zh_CN.UTF-8` is what some have at hand.
+        // Accepts a locale such as `zh_CN.UTF-8`.
         let tag = text.split('.').next()?.to_ascii_lowercase();
         let mut parts = tag.split(['-', '_']).map(str::to_owned);
         let primary = parts.next().filter(|first| (2..=3).contains(&first.len()))?;
@@ -31,7 +31,7 @@ impl Language {
         ["hant", "tw", "hk", "mo"].iter().any(|part| self.has(part))
     }
 
-    /// For SearXNG: two or three letters, perhaps with a region, and no script.
+    /// For SearXNG: two or three letters, optionally with a region, without script.
     pub(super) fn searxng(&self) -> String {
         let region = self.rest.iter().find(|part| part.len() == 2 && part.chars().all(char::is_alphabetic));
         match region {
@@ -42,7 +42,7 @@ impl Language {
         }
     }
 
-    /// For Brave, which has a list of its own and refuses everything else.
+    /// For Brave, which only accepts a list of its own.
     pub(super) fn brave(&self) -> &str {
         match self.primary.as_str() {
             "zh" if self.is_traditional_chinese() => "zh-hant",

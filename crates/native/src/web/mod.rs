@@ -1,5 +1,5 @@
-//! `search_web`: one question to one search service. Which service that is, how it is spoken to and what can go wrong
-//! stand in the files beside this one.
+//! `search_web`: sends a query to a search service. The submodules select the service, implement its API and define the
+//! failures.
 
 mod answer;
 mod brave;

@@ -1,11 +1,11 @@
-//! Plain text from what search services send: without tags, entities and line breaks.
+//! Converts text from search services to plain text: without tags, entities and line breaks.
 
-/// Tags that only mark words.
+/// Tags that do not separate words.
 const INLINE: [&str; 23] = [
     "a", "abbr", "b", "bdi", "cite", "code", "em", "font", "i", "kbd", "mark", "q", "s", "small", "span",
     "strong", "sub", "sup", "time", "tt", "u", "var", "wbr",
 ];
-/// Tags that part what stands around them.
+/// Tags that separate words.
 const BLOCK: [&str; 25] = [
     "blockquote",
     "br",
@@ -35,7 +35,7 @@ const BLOCK: [&str; 25] = [
 ];
 const MAX_TAG: usize = 1_000;
 
-/// The text on one line, as a reader would see it. Only tags of HTML are taken out: `Vec<String>` is what it says.
+/// The text on one line, as displayed. Only HTML tags are removed: `Vec<String>` is kept.
 pub(super) fn plain(text: &str) -> String {
     let mut bare = String::with_capacity(text.len());
     let mut rest = text;
@@ -54,13 +54,13 @@ pub(super) fn plain(text: &str) -> String {
         }
     }
     bare.push_str(rest);
-    // Entities come last: `&lt;b&gt;` means the characters, not a tag.
+    // Entities are decoded last: `&lt;b&gt;` means the characters, not a tag.
     let text = html_escape::decode_html_entities(&bare);
     let words = text.split(|c: char| c.is_whitespace() || c.is_control()).filter(|word| !word.is_empty());
     words.collect::<Vec<_>>().join(" ")
 }
 
-/// The length of the tag that `text` begins with, and what stands for it.
+/// The length of the tag at the start of `text`, and its replacement.
 fn tag(text: &str) -> Option<(usize, &'static str)> {
     if let Some(comment) = text.strip_prefix("<!--") {
         return comment.find("-->").map(|end| (end + "<!---->".len(), ""));
@@ -76,7 +76,7 @@ fn tag(text: &str) -> Option<(usize, &'static str)> {
     parted.then_some((text.len() - after.len() + close + 1, between))
 }
 
-/// What stands for a tag of this name; `None` where it is no tag. A single capital is rather a type's parameter.
+/// The replacement of a tag; `None` if the name is unknown. A single capital letter is more likely a type parameter.
 fn kind(name: &str) -> Option<&'static str> {
     let lower = if name.len() == 1 { name.to_owned() } else { name.to_ascii_lowercase() };
     if INLINE.contains(&lower.as_str()) { Some("") } else { BLOCK.contains(&lower.as_str()).then_some(" ") }

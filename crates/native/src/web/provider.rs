@@ -1,4 +1,4 @@
-//! The search services that are known, and what tells them apart before a request is made.
+//! The supported search services and their properties.
 
 use serde::Deserialize;
 
@@ -6,19 +6,19 @@ use serde::Deserialize;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum SearchProvider {
-    /// An instance of SearXNG.
+    /// A SearXNG instance.
     Searxng,
-    /// The API of Brave Search.
+    /// The Brave Search API.
     Brave,
-    /// The API of Tavily.
+    /// The Tavily API.
     Tavily,
 }
 
 impl SearchProvider {
-    /// In the order in which the environment is looked through.
+    /// In the order in which the environment is searched.
     pub(super) const ALL: [Self; 3] = [Self::Searxng, Self::Brave, Self::Tavily];
 
-    /// As it is written in the config.
+    /// The name in the config.
     pub(super) fn id(self) -> &'static str {
         match self {
             Self::Searxng => "searxng",
@@ -27,7 +27,7 @@ impl SearchProvider {
         }
     }
 
-    /// As it calls itself.
+    /// The display name.
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Searxng => "SearXNG",
@@ -36,7 +36,7 @@ impl SearchProvider {
         }
     }
 
-    /// The variable that is enough to use it: the address of SearXNG, the key of the others.
+    /// The environment variable that suffices to use it: the URL of SearXNG, the key of the others.
     pub(super) fn variable(self) -> &'static str {
         match self {
             Self::Searxng => "SEARXNG_URL",
@@ -45,7 +45,7 @@ impl SearchProvider {
         }
     }
 
-    /// Where it is, unless the owner says otherwise; everybody has their own SearXNG.
+    /// The default base URL; none for SearXNG, which is self-hosted.
     pub(super) fn home(self) -> Option<&'static str> {
         match self {
             Self::Searxng => None,
@@ -54,7 +54,7 @@ impl SearchProvider {
         }
     }
 
-    /// The path of its search.
+    /// The path of the search endpoint.
     pub(super) fn path(self) -> &'static str {
         match self {
             Self::Searxng | Self::Tavily => "/search",

@@ -1,4 +1,4 @@
-//! What is asked of a search service, whichever it is.
+//! A search query, independent of the service.
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Deserialize;
@@ -7,10 +7,10 @@ use toolhub_core::lang::Text;
 use super::failure::SearchFailure;
 use super::language::Language;
 
-/// No service takes more, and an address with more is refused on the way.
+/// Maximum length of a query: no service accepts more, and longer URLs may be rejected.
 const MAX_QUERY: usize = 2_000;
 
-/// How old a page may be.
+/// The maximum age of a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Freshness {
@@ -24,7 +24,7 @@ pub enum Freshness {
     Year,
 }
 
-// The derived one is a list of forms, which models read worse than a list of words.
+// The derived schema is a list of alternatives, which models handle worse than an enum.
 impl JsonSchema for Freshness {
     fn schema_name() -> std::borrow::Cow<'static, str> {
         "Freshness".into()
@@ -40,7 +40,7 @@ impl JsonSchema for Freshness {
 }
 
 impl Freshness {
-    /// As SearXNG and Tavily write it.
+    /// The value for SearXNG and Tavily.
     pub(super) fn word(self) -> &'static str {
         match self {
             Self::Day => "day",
@@ -51,7 +51,7 @@ impl Freshness {
     }
 }
 
-/// The arguments as they came.
+/// The arguments as given.
 pub(super) struct Asked {
     pub(super) query: String,
     pub(super) count: u8,
@@ -59,7 +59,7 @@ pub(super) struct Asked {
     pub(super) freshness: Option<Freshness>,
 }
 
-/// The arguments as they are meant.
+/// The validated arguments.
 #[derive(Debug, Clone)]
 pub(super) struct Question {
     pub(super) query: String,

@@ -1,4 +1,4 @@
-//! What a service means by an HTTP status that is not a success.
+//! Interprets HTTP error responses of a service.
 
 use std::time::Duration;
 
@@ -14,14 +14,14 @@ use super::setup::Target;
 
 const MAX_SAID: usize = 300;
 
-/// An answer that is none.
+/// An HTTP error response.
 pub(super) struct Refused<'a> {
     pub(super) status: u16,
     pub(super) headers: &'a HeaderMap,
     pub(super) body: &'a [u8],
 }
 
-/// Why `target` did not answer.
+/// Converts an error response of `target` to a failure.
 pub(super) fn refusal(target: &Target, refused: &Refused<'_>) -> SearchFailure {
     let place = target.place();
     let (provider, status) = (target.provider, refused.status);
@@ -46,13 +46,13 @@ pub(super) fn refusal(target: &Target, refused: &Refused<'_>) -> SearchFailure {
     }
 }
 
-/// The words of a refusal, where the three put them.
+/// The error message, from the members that the services use.
 fn words(told: &Value) -> Option<&str> {
     let places = ["/detail/error", "/detail", "/error/detail", "/error/message", "/error", "/message"];
     places.iter().find_map(|place| told.pointer(place)?.as_str())
 }
 
-/// How long it asks to be left alone: a number of seconds, or a moment.
+/// The delay of `Retry-After`: seconds, or a date.
 pub(super) fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     let text = headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
     if let Ok(seconds) = text.parse() {

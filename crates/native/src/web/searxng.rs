@@ -23,7 +23,7 @@ pub(super) fn request(client: &Client, target: &Target, question: &Question) -> 
             pairs.append_pair("time_range", freshness.word());
         }
     }
-    // Where its limiter is on, a visitor who wants no pages, or speaks no language, is taken for a robot.
+    // The limiter of SearXNG treats clients without `text/html` or `Accept-Language` as bots.
     let request = client
         .get(url)
         .header(ACCEPT, "application/json, text/html;q=0.5")
@@ -39,11 +39,11 @@ pub(super) fn read(body: &[u8]) -> Result<Vec<Hit>, Misread> {
     let results = answer.get("results").and_then(Value::as_array).ok_or(Misread::No("results"))?;
     let found = hits(results, &FIELDS);
     let silent = silent_engines(&answer);
-    // Nothing found because nobody was asked is not an answer.
+    // No results because no engine responded is a failure.
     if found.is_empty() && !silent.is_empty() { Err(Misread::Silent(silent)) } else { Ok(found) }
 }
 
-/// The engines that did not answer SearXNG: pairs of a name and a reason.
+/// The engines that did not respond to SearXNG: pairs of name and reason.
 fn silent_engines(answer: &Value) -> Vec<String> {
     let engines = answer.get("unresponsive_engines").and_then(Value::as_array);
     let name = |engine: &Value| {

@@ -1,4 +1,4 @@
-//! Which search service is used: what the config chose, else what the environment offers.
+//! Selects the search service: the configured one, otherwise one from the environment.
 
 use std::time::Duration;
 
@@ -9,17 +9,17 @@ use super::failure::SearchFailure;
 use super::key::{ApiKey, hidden};
 use super::provider::SearchProvider;
 
-/// Less than a call has, so that it is the service that is named when it is slow.
+/// Less than the timeout of a call, so that the error names the slow service.
 const DEADLINE: Duration = Duration::from_secs(25);
 
-/// What the owner chose, variables filled in.
+/// The user's configuration, with variables expanded.
 #[derive(Clone)]
 pub struct SearchChoice {
-    /// Which service.
+    /// The service.
     pub provider: SearchProvider,
-    /// Where it is; the usual place if not given.
+    /// The URL; the default one if `None`.
     pub url: Option<String>,
-    /// The key for it.
+    /// The API key.
     pub api_key: Option<String>,
 }
 
@@ -29,25 +29,25 @@ impl std::fmt::Debug for SearchChoice {
     }
 }
 
-/// What `search_web` searches with. Nothing is connected to, or even prepared, before the first search.
+/// The configured service of `search_web`. Creates nothing and connects to nothing before the first search.
 #[derive(Debug, Clone)]
 pub struct WebSearch {
     setup: Result<Target, SearchFailure>,
     deadline: Duration,
 }
 
-/// A service that can be asked.
+/// A usable service.
 #[derive(Clone)]
 pub(super) struct Target {
     pub(super) provider: SearchProvider,
-    /// The address of its search.
+    /// The URL of its search endpoint.
     pub(super) url: Url,
     pub(super) key: Option<ApiKey>,
-    /// Where the key came from.
+    /// The origin of the key.
     pub(super) key_place: KeyPlace,
 }
 
-/// Where a key came from.
+/// The origin of a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum KeyPlace {
     Config,
@@ -61,7 +61,7 @@ impl std::fmt::Debug for Target {
 }
 
 impl WebSearch {
-    /// The first service that the environment has something for.
+    /// The first service with a variable in the environment.
     pub fn found(lookup: &dyn Fn(&str) -> Option<String>) -> Self {
         let set = |provider: &SearchProvider| lookup(provider.variable()).is_some_and(|text| !blank(&text));
         match SearchProvider::ALL.into_iter().find(set) {
@@ -70,17 +70,17 @@ impl WebSearch {
         }
     }
 
-    /// The service that the owner chose; what the choice leaves out is looked for in the environment.
+    /// The configured service; missing values are taken from the environment.
     pub fn chosen(choice: SearchChoice, lookup: &dyn Fn(&str) -> Option<String>) -> Self {
         Self::with(target(choice, lookup).map_err(SearchFailure::WrongSetup))
     }
 
-    /// A choice that cannot be followed: every search says why.
+    /// An invalid configuration, which every search reports.
     pub fn wrong(why: Text) -> Self {
         Self::with(Err(SearchFailure::WrongSetup(why)))
     }
 
-    /// The same with another limit for a search.
+    /// Replaces the deadline of a search.
     #[must_use]
     pub fn within(self, deadline: Duration) -> Self {
         Self { deadline, ..self }
@@ -90,7 +90,7 @@ impl WebSearch {
         Self { setup, deadline: DEADLINE }
     }
 
-    /// Whether there is somebody to ask.
+    /// Whether a service is configured.
     pub fn is_set_up(&self) -> bool {
         self.target().is_ok()
     }
@@ -105,19 +105,19 @@ impl WebSearch {
 }
 
 impl Target {
-    /// Its machine, for people: never the whole address, which may hold a password.
+    /// Host and port for messages, without a password in the URL.
     pub(super) fn place(&self) -> String {
         place_of(&self.url)
     }
 
-    /// `text` without what nobody may see.
+    /// Removes secrets from `text`.
     pub(super) fn hide(&self, text: &str) -> String {
         let text = hidden(text, self.key.as_ref().map_or("", ApiKey::expose));
         hidden(&text, self.url.password().unwrap_or_default())
     }
 }
 
-/// Machine and port of an address.
+/// Host and port of a URL.
 pub(super) fn place_of(url: &Url) -> String {
     let host = url.host_str().unwrap_or_default();
     match url.port() {
@@ -173,7 +173,7 @@ fn target(choice: SearchChoice, lookup: &dyn Fn(&str) -> Option<String>) -> Resu
 }
 
 impl KeyPlace {
-    /// For messages.
+    /// The name for messages.
     pub(super) fn name(self) -> String {
         match self {
             Self::Config => "`api_key` in `[web_search]`".to_owned(),
@@ -182,7 +182,7 @@ impl KeyPlace {
     }
 }
 
-/// The address of the search of the service at `base`, which may name the search itself already.
+/// The URL of the search endpoint at `base`, which may include its path.
 fn address(base: &str, provider: SearchProvider) -> Result<Url, Text> {
     let wrong = |en: &str, zh: &str| {
         let id = provider.id();
@@ -191,7 +191,7 @@ fn address(base: &str, provider: SearchProvider) -> Result<Url, Text> {
             format!("`{id}` 的地址不对：{zh}；请写成 `http://127.0.0.1:8080` 这样"),
         )
     };
-    // What is wrong is told without the address: it may hold a password.
+    // The message omits the URL, which may contain a password.
     let mut url = Url::parse(base).map_err(|error| wrong(&error.to_string(), &error.to_string()))?;
     if !matches!(url.scheme(), "http" | "https") || url.host_str().is_none_or(str::is_empty) {
         return Err(wrong("it is neither http nor https", "它既不是 http 也不是 https"));

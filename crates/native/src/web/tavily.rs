@@ -1,5 +1,5 @@
-//! Tavily: `POST /search`. See <https://docs.tavily.com/documentation/api-reference/endpoint/search>. It has no choice of
-//! language: it goes by the question's.
+//! Tavily: `POST /search`. See <https://docs.tavily.com/documentation/api-reference/endpoint/search>. It has no
+//! language parameter, but uses the language of the query.
 
 use reqwest::header::{ACCEPT, CONTENT_TYPE};
 use reqwest::{Client, RequestBuilder};

@@ -1,4 +1,4 @@
-//! The parts of `search_web` that need no service. The exchange itself is tested with the whole program.
+//! Unit tests of `search_web` without a service. Integration tests cover the HTTP exchange.
 
 use reqwest::header::{HeaderMap, HeaderValue};
 use toolhub_core::ToolError;
@@ -21,7 +21,7 @@ fn text_becomes_plain() {
     check("one<br/>two<br>three<p class=\"x\">four</p>", "one two three four");
     check("a <SPAN style='x'>b</SPAN> <!-- c --> d", "a b d");
     check("  many \n\t lines \r\n", "many lines");
-    // Not tags: types, comparisons, and what an entity spells.
+    // Not tags: types, comparisons, and decoded entities.
     check("Vec<String> and Option<B>", "Vec<String> and Option<B>");
     check("1 < 2 > 0, <b", "1 < 2 > 0, <b");
     check("&lt;b&gt; is bold", "<b> is bold");
@@ -114,11 +114,11 @@ fn a_wait_is_given_in_seconds_or_as_a_moment() {
     };
     let came = check(&moment(90));
     assert!(came.is_some_and(|seconds| (60..=90).contains(&seconds)), "{came:?}");
-    // Over already, and nonsense.
+    // A date in the past, and invalid values.
     assert_eq!((check(&moment(-90)), check("soon"), check("-1")), (None, None, None));
 }
 
-/// What a search would use, or why there is none.
+/// The service that a search would use, or the error.
 fn used(web: &WebSearch) -> String {
     match web.target() {
         Ok(target) => {

@@ -1,5 +1,5 @@
-//! The client side of the official MCP conformance suite, with toolhub as the client. `cargo xtask peers` installs
-//! the suites, and a Node that is new enough for them.
+//! The client side of the official MCP conformance suite, with toolhub as the client. `cargo xtask peers` installs the suites
+//! and a Node version that supports them.
 
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 #![expect(clippy::unwrap_used, reason = "a failed expectation fails the test")]
@@ -8,8 +8,8 @@ use std::collections::BTreeSet;
 
 use toolhub_testkit::conformance::suite::suite;
 
-/// The ways to log in that are extensions of MCP and that toolhub does not offer. The suite runs them whatever is
-/// asked for, and does not count them; they are named here so that nothing else hides among them.
+/// Login methods that are MCP extensions and that toolhub does not support. The suite runs them with any selection and does not
+/// count them; listing them here makes any other failure visible.
 const NOT_OFFERED: [&str; 5] = [
     "auth/client-credentials-jwt",
     "auth/dpop",
@@ -17,35 +17,35 @@ const NOT_OFFERED: [&str; 5] = [
     "auth/enterprise-managed-authorization",
     "auth/wif-jwt-bearer",
 ];
-/// The same in 0.1.16, which has them in a suite of their own: a login with a signed assertion, and access that another
-/// identity provider grants (since renamed to enterprise-managed authorization).
+/// The same in 0.1.16, which has them in a separate suite: login with a signed assertion, and access granted by another
+/// identity provider (since renamed to enterprise-managed authorization).
 const NOT_OFFERED_BEFORE: [&str; 2] = ["auth/client-credentials-jwt", "auth/cross-app-access-complete-flow"];
-/// It warns of a client that comes a fifth of a second late, which is a busy machine's doing. What else it may warn of,
-/// that a stream is not taken up where it broke, `connections.rs` tests as well.
+/// This scenario warns if a client reconnects 200 ms late, which happens on a busy machine. Its other possible warning, that a
+/// broken stream is not resumed, is also covered by `connections.rs`.
 const TIMED: &str = "sse-retry";
 
 struct Run<'a> {
     version: &'a str,
     selection: &'a [&'a str],
-    /// How many scenarios pass, so that one which is silently left out is missed. Of a single one there is no
-    /// summary to count in.
+    /// The number of passing scenarios, so that a silently skipped one is noticed. The run of a single scenario prints no
+    /// summary and is not counted.
     passing: usize,
     failing: &'a [&'a str],
     verdict: Verdict,
 }
 
-/// What the suite's exit code says.
+/// The expected exit code of the suite.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Verdict {
-    /// Success: what is not required does not count.
+    /// Success: scenarios that are not required do not count.
     Success,
     /// Failure: every scenario counts.
     Failure,
 }
 
-/// Runs some of the suite's scenarios; a failure shows the suite's own words.
+/// Runs a selection of scenarios; a failure prints the output of the suite.
 fn check(run: &Run<'_>) {
-    // The suite hands the command to a shell.
+    // The suite passes the command to a shell.
     let client = env!("CARGO_BIN_EXE_conformance-client").replace(' ', "\\ ");
     let ran = suite(run.version)
         .args(["client", "--verbose", "--command", &client])
@@ -68,12 +68,13 @@ fn check(run: &Run<'_>) {
     }
     let as_expected = failed.iter().eq(run.failing) && passed.len() == run.passing;
     let what = format!("conformance {} {:?}", run.version, run.selection);
-    // The suite ends with a failure for a warning, too.
+    // The suite also exits with a failure on a warning.
     let is_verdict = ran.status.success() == (run.verdict == Verdict::Success);
     assert!((is_verdict || any_late) && as_expected, "{what}, {} to pass:{summary}\n{stderr}", run.passing);
 }
 
-/// A scenario on skills. It looks at nothing where the client asks for nothing, so its own verdict must be one of success.
+/// Runs a scenario on skills. Such a scenario checks nothing if the client sends no request, so an explicit SUCCESS is
+/// required.
 fn check_skills(scenario: &str) {
     let client = env!("CARGO_BIN_EXE_conformance-client").replace(' ', "\\ ");
     let ran = suite("0.2.0-alpha.12")
@@ -87,7 +88,7 @@ fn check_skills(scenario: &str) {
     assert!(ran.status.success() && verdicts == (1, 0), "{scenario}: {verdicts:?}\n{said}\n{words}");
 }
 
-/// One after the other: each runs its scenarios all at once, and some measure time.
+/// Sequential: each run executes its scenarios concurrently, and some measure time.
 #[test]
 fn toolhub_conforms_as_a_client() {
     let run = |version, selection, passing| Run {
@@ -108,13 +109,13 @@ fn toolhub_conforms_as_a_client() {
         },
         Run { failing: &NOT_OFFERED, ..run(alpha, &["--requirements", "2025-11-25"], 20) },
         Run { failing: &NOT_OFFERED, ..run(alpha, &["--requirements", "2026-07-28"], 34) },
-        // The other one of its suite wants endpoints to be guessed where a server describes none: toolhub does not,
-        // since nothing would then say that the code is safe on its way back (2026-07-28, authorization code
-        // protection). The older suite's copy of this one gives a wrong issuer.
+        // The other scenario of its suite expects a client to guess endpoints if a server publishes no metadata. toolhub does
+        // not, since nothing would then confirm the protection of the authorization code (2026-07-28, authorization code
+        // protection). The copy of this scenario in the older suite sends a wrong issuer.
         run(alpha, &["--scenario", "auth/2025-03-26-oauth-metadata-backcompat"], 0),
     ];
     runs.iter().for_each(check);
-    // No revision requires the skills extension, so its scenarios are asked for by name.
+    // No revision requires the skills extension, so its scenarios are selected by name.
     for scenario in [
         "sep-2640-client-no-prefetch",
         "sep-2640-client-verify-digest",

@@ -1,4 +1,4 @@
-//! Connections over time: questions of servers, changes, streams that break, servers that keep failing.
+//! Connections over time: requests of servers, list changes, broken streams, servers that keep failing.
 
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -9,7 +9,7 @@ use toolhub_core::{BoxFuture, Effect, ServerId};
 use toolhub_testkit::TestHub;
 use toolhub_testkit::scripted::{HttpServer, Journal, Script};
 
-/// Answers an elicitation with a name, and knows nothing else.
+/// Answers an elicitation with a name and supports no other request.
 struct Octocat;
 
 impl ClientHandler for Octocat {
@@ -147,7 +147,7 @@ async fn a_child_that_nobody_uses_is_stopped() {
     hub.close().await;
 }
 
-/// Ten servers, one that never answers and one that always crashes: the other eight are as quick as without them.
+/// Ten servers, one that never answers and one that always crashes: calls to the other eight are as fast as without them.
 #[tokio::test]
 async fn bad_servers_do_not_delay_good_ones() {
     let mut builder = TestHub::builder().settings("[limits]\nconnect = \"20s\"\n");
@@ -169,7 +169,7 @@ async fn bad_servers_do_not_delay_good_ones() {
                     .await
                     .success()
             );
-            // Nor does it matter that nobody says whose tool it is.
+            // The same holds for a call without a source.
             assert!(hub.call(ToolCall::new(format!("tool_{id}"), json!({}))).await.success());
         }
         started.elapsed()
@@ -182,9 +182,9 @@ async fn bad_servers_do_not_delay_good_ones() {
     hub.close().await;
 }
 
-/// Two thousand calls over one child at once, of which a connection takes 1024 and the others wait for their turn. The
-/// child answers none of five hundred before it has them all, and then in an order drawn from a seed: each gets its own
-/// answer. A failure prints the seed; `TOOLHUB_TEST_SEED` plays it again.
+/// Two thousand concurrent calls over one child process; a connection takes 1024 at a time, the others are queued. The child
+/// answers in batches of five hundred, each in an order drawn from a seed, and each call must get its own response. A failure
+/// prints the seed; `TOOLHUB_TEST_SEED` replays it.
 #[tokio::test]
 async fn a_burst_over_one_connection_is_paired_rightly() {
     const AT_ONCE: usize = 2000;
@@ -207,14 +207,14 @@ async fn a_burst_over_one_connection_is_paired_rightly() {
         futures_util::future::join_all(calls).await;
         let answered = answered.into_inner().unwrap();
         let in_order = answered.windows(2).filter(|pair| pair[0] < pair[1]).count();
-        // Half of the neighbours in a random order stand rightly; all of them if nothing was mixed.
+        // In a random order half of the neighbours are ascending; without shuffling all of them are.
         assert!((800..1200).contains(&in_order), "seed {seed}: {in_order} of {AT_ONCE} in order");
         hub.close().await;
     }
 }
 
-/// A call that waits for its turn has not been sent: one that gives up had no effect and is never heard of, and the
-/// next gets its turn when there is room.
+/// A queued call has not been sent: if it is cancelled, it had no effect and never reaches the server, and the next call
+/// proceeds when there is room.
 #[tokio::test]
 async fn a_call_that_waits_for_its_turn_has_not_been_sent() {
     let folder = tempfile::tempdir().unwrap();
@@ -240,7 +240,7 @@ async fn a_call_that_waits_for_its_turn_has_not_been_sent() {
         () = holding => panic!("nobody answers them"),
         () = waiting => {}
     }
-    // Those that held the connection are given up, and there is room.
+    // The calls that occupied the connection are cancelled, which makes room.
     let outcome = hub.call(ToolCall::new("echo", json!({"n": "last"}))).await;
     assert_eq!(outcome.result.unwrap().texts().0, [r#"{"n":"last"}"#]);
     let seen = Journal::read(&journal);
@@ -253,7 +253,7 @@ fn fresh_seed() -> u64 {
     RandomState::new().hash_one("seed")
 }
 
-/// The versions in which a server was greeted, in order.
+/// The protocol versions of the initialize and discover requests, in order.
 fn greeted_in(journal: &Journal) -> Vec<String> {
     let version = |message: &&Value| match message["method"].as_str() {
         Some("initialize") => message["params"]["protocolVersion"].as_str().map(str::to_owned),
@@ -265,30 +265,31 @@ fn greeted_in(journal: &Journal) -> Vec<String> {
     journal.messages().iter().filter_map(version).collect()
 }
 
-/// A refusal of the version (2026-07-28, basic/versioning), with what is spoken instead.
+/// An unsupported-version error (2026-07-28, basic/versioning) with the supported versions.
 fn unsupported(code: i64, supported: &[&str]) -> Value {
     let data = json!({"supported": supported, "requested": "as asked"});
     json!({"error": {"code": code, "message": "Unsupported protocol version", "data": data}})
 }
 
-/// Who refuses the version and says which ones it speaks is asked again in one that both speak.
+/// If a server rejects the version and lists the supported ones, the client retries with a common version.
 #[tokio::test]
 async fn a_refused_version_is_followed_by_one_that_both_speak() {
     let then = |refusal: Value| json!([[refusal], [{"default": true}]]);
     let cases = [
-        // Our own version, refused and offered in the same breath.
+        // The version of the hub, both rejected and listed as supported.
         (
             Script::modern().on("server/discover", then(unsupported(-32022, &["2027-01-01", "2026-07-28"]))),
             vec!["2026-07-28", "2026-07-28"],
             "modern",
         ),
-        // Newer versions than we know, and old ones: the refusal comes from the server's own check, over HTTP as 400.
+        // The server supports newer versions than the hub, and older ones; its own version check rejects the request, over HTTP
+        // with 400.
         (
             Script::both().set("supported", ["2027-01-01"]).set("version", "2025-06-18"),
             vec!["2026-07-28", "2025-11-25"],
             "legacy",
         ),
-        // One that knows a single version, and does not answer `initialize` with it but refuses that too.
+        // Supports a single version and rejects `initialize` as well, instead of answering with its version.
         (
             Script::both()
                 .set("supported", ["2027-01-01"])
@@ -297,7 +298,7 @@ async fn a_refused_version_is_followed_by_one_that_both_speak() {
             vec!["2026-07-28", "2025-11-25", "2025-03-26"],
             "legacy",
         ),
-        // The same of a legacy server, in the form that 2025-11-25 gives it.
+        // The same for a legacy server, in the form of 2025-11-25.
         (
             Script::legacy()
                 .set("version", "2024-11-05")
@@ -327,7 +328,7 @@ async fn a_refused_version_is_followed_by_one_that_both_speak() {
     }
 }
 
-/// Without a version in common, or with one that is offered and refused for ever, the user is told, soon.
+/// Without a common version, or if the listed version is always rejected, the connection fails soon with an error.
 #[tokio::test]
 async fn a_refused_version_with_nothing_in_common_is_told() {
     let for_ever = json!([unsupported(-32022, &["2026-07-28"])]);
@@ -358,7 +359,7 @@ async fn a_refused_version_with_nothing_in_common_is_told() {
     }
 }
 
-/// What the owner says of a server's era is all that is tried, over both transports, and a wrong word is named.
+/// With a configured era only that era is tried, over both transports, and the error names a wrong setting.
 #[tokio::test]
 async fn a_told_era_is_the_only_one_tried() {
     let cases = [

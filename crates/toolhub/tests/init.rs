@@ -1,5 +1,5 @@
-//! `toolhub init` and `toolhub init --undo` with the real program on a home folder of its own: no file of a client is damaged, no
-//! server is lost, no secret is shown, and nothing is started but the hub itself.
+//! `toolhub init` and `toolhub init --undo` with the real program and a temporary home folder: no file of a client is damaged,
+//! no server is lost, no secret is printed, and no program but the hub itself is started.
 
 #![cfg(unix)]
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a failed expectation fails the test")]
@@ -14,7 +14,7 @@ use std::time::Instant;
 use serde_json::{Value, json};
 use toolhub_testkit::Ran;
 
-/// A machine with a home folder, and no clients yet.
+/// A temporary home folder, initially without clients.
 struct Machine {
     folder: tempfile::TempDir,
 }
@@ -39,7 +39,7 @@ impl Machine {
         Self { folder }
     }
 
-    /// A machine with Cursor, Codex and goose.
+    /// With the config files of Cursor, Codex and goose.
     fn with_clients() -> Self {
         let machine = Self::new();
         machine.write(CURSOR, CURSOR_TEXT);
@@ -92,7 +92,7 @@ impl Machine {
         serde_json::from_str::<Value>(&self.read(OWN)).unwrap()["mcpServers"].clone()
     }
 
-    /// The config files and the record, with their texts.
+    /// The contents of the config files and of the undo record.
     fn files(&self) -> BTreeMap<PathBuf, Vec<u8>> {
         let mut found = BTreeMap::new();
         for path in [CURSOR, CLAUDE_CODE, CODEX, GOOSE, OWN, SETTINGS, RECORD] {
@@ -108,7 +108,7 @@ fn ids(value: &Value) -> Vec<&str> {
     value.as_object().unwrap().keys().map(String::as_str).collect()
 }
 
-/// The names of the servers in a JSON file with comments that stand on lines of their own or at the end of lines.
+/// The server names in a JSON file with comments on separate lines or at the end of lines.
 fn json_ids(text: &str) -> Vec<String> {
     let plain: String =
         text.lines()
@@ -181,7 +181,7 @@ fn a_second_run_changes_nothing_and_undo_still_restores() {
     let twice = machine.run(&["init", "--all", "--yes"]);
     assert_eq!((twice.code, machine.files()), (Some(0), once));
     assert!(twice.stderr.contains("no file was changed"), "{twice:?}");
-    // A client that comes later is a second run of its own.
+    // A client that is installed later is added by a second run.
     let code = "{\"numStartups\": 3, \"mcpServers\": {\"late\": {\"command\": \"run-late\"}}}\n";
     machine.write(CLAUDE_CODE, code);
     assert_eq!(machine.run(&["init", "--client", "claude-code", "--yes"]).code, Some(0));
@@ -251,12 +251,12 @@ fn servers_stay_in_the_hub_until_their_client_has_them_back() {
     assert_eq!(machine.read(CURSOR), "{ broken");
     assert_eq!(ids(&machine.own()), ["files", "api"]);
     assert_eq!((machine.read(CODEX), machine.read(GOOSE)), (CODEX_TEXT.to_owned(), GOOSE_TEXT.to_owned()));
-    // Repaired, the rest is undone.
+    // After the file is repaired, undo completes.
     machine.write(CURSOR, &whole);
     assert_eq!(machine.run(&["init", "--undo"]).code, Some(0));
     assert_eq!(machine.read(CURSOR), CURSOR_TEXT);
     assert!(!machine.file(OWN).exists() && !machine.file(RECORD).exists());
-    // A client that is gone does not get its file back, and its servers are not lost.
+    // Undo does not recreate the file of a removed client, and keeps its servers.
     assert_eq!(machine.run(&["init", "--all", "--yes"]).code, Some(0));
     fs::remove_file(machine.file(CURSOR)).unwrap();
     assert_eq!(machine.run(&["init", "--undo"]).code, Some(0));
@@ -275,7 +275,7 @@ fn a_broken_file_is_named_and_the_other_clients_are_set_up() {
         assert_eq!(machine.read(CURSOR), "{ \"mcpServers\": s3cret");
         assert_eq!(ids(&machine.own()), ["docs", "gs"]);
         assert!(machine.read(CODEX).contains("[mcp_servers.toolhub]"));
-        // A broken file of the user's own stops everything before a client is touched.
+        // An invalid config file of the hub stops the run before any client is changed.
         machine.write(OWN, "{ broken");
         let codex = machine.read(CODEX);
         let refused = machine.run(&["init", "--all", "--yes", "--lang", lang]);
@@ -362,7 +362,7 @@ fn json_lists_what_was_done() {
     assert_eq!(machine.run(&["init", "--undo", "--json"]).json()["files"], json!([]));
 }
 
-/// A program that leaves a mark where it is started.
+/// A program that creates a marker file when it is started.
 fn marking(machine: &Machine) -> (PathBuf, PathBuf) {
     let (program, mark) = (machine.folder.path().join("mark.sh"), machine.folder.path().join("started"));
     fs::write(&program, format!("#!/bin/sh\ntouch '{}'\ncat\n", mark.display())).unwrap();
@@ -381,7 +381,7 @@ fn no_server_is_started() {
     assert!(ran.stdout.contains("= 42") && !mark.exists(), "{ran:?}");
     assert_eq!(machine.run(&["init", "--undo"]).code, Some(0));
     assert!(!mark.exists());
-    // The same program is started where that is asked for: the mark works.
+    // Control: `servers test` starts the same program, which creates the marker.
     machine.run(&["init", "--all", "--yes"]);
     machine.run(&["servers", "test", "m"]);
     assert!(mark.exists());
@@ -405,12 +405,12 @@ fn servers_that_are_not_the_same_or_need_something_stay_in_their_client() {
     );
     let ran = machine.run(&["init", "--all", "--yes"]);
     assert_eq!(ran.code, Some(0), "{ran:?}");
-    // Clients are taken in a fixed order: Claude Code before Cursor.
+    // Clients are processed in a fixed order: Claude Code before Cursor.
     assert_eq!(machine.own()["clash"]["command"], "two");
     assert_eq!(json_ids(&machine.read(CURSOR)), ["clash", "toolhub"]);
     let code = json_ids(&machine.read(CLAUDE_CODE));
     assert!(code.contains(&"bad".to_owned()) && !code.contains(&"same".to_owned()), "{code:?}");
-    // VS Code asks its user for a value: the server is in both places until that value is set.
+    // VS Code prompts its user for a value: the server stays in both files until that value is set.
     assert_eq!(machine.own()["ask"]["env"]["K"], "${KEY}");
     let code: Value = serde_json::from_str(&machine.read(vscode)).unwrap();
     assert_eq!(ids(&code["servers"]), ["ask", "toolhub"]);
@@ -430,7 +430,7 @@ fn links_out_of_the_home_folder_are_not_followed() {
     assert_eq!(fs::read_to_string(&outside).unwrap(), "{\"mcpServers\": {\"x\": {\"command\": \"x\"}}}");
     assert_eq!(ids(&machine.own()), ["docs", "gs"]);
     assert_eq!(machine.run(&["init", "--undo"]).code, Some(0));
-    // A link within the home folder stays a link, and undo does not write where it leads later.
+    // A symbolic link within the home folder is kept, and undo does not write to a target that was changed later.
     let dotfiles = machine.file("dotfiles.json");
     fs::write(&dotfiles, CURSOR_TEXT).unwrap();
     fs::remove_file(machine.file(CURSOR)).unwrap();
@@ -517,7 +517,7 @@ fn the_servers_of_a_trusted_project_are_not_mixed_with_the_users_own() {
     assert_eq!(ids(&machine.own()), ["files", "api", "docs", "gs"]);
 }
 
-/// Without a record nothing could be undone, so nothing is changed.
+/// Without an undo record nothing is changed.
 #[test]
 fn nothing_is_changed_where_the_record_cannot_be_written() {
     let machine = Machine::with_clients();
@@ -552,8 +552,8 @@ fn chinese_users_read_chinese() {
     assert!(nothing.stderr.contains("没有可撤销的内容"), "{nothing:?}");
 }
 
-/// Killed at any moment, every file is as it was or as it should be, every server is in a client's file or in `mcp.json`, and undo
-/// restores all of it.
+/// After SIGKILL at any moment, every file has its old or its new contents, every server is in the file of a client or in
+/// `mcp.json`, and undo restores everything.
 #[test]
 fn a_killed_run_loses_nothing_and_can_be_undone() {
     let whole = Machine::with_clients();
@@ -571,7 +571,7 @@ fn a_killed_run_loses_nothing_and_can_be_undone() {
             .stderr(Stdio::null())
             .spawn()
             .unwrap();
-        // The moments are spread over the run: there is no event to wait for.
+        // The kills are spread over the run time; there is no event to wait for.
         std::thread::sleep(step * delay);
         if delay < 24 {
             child.kill().unwrap();

@@ -10,8 +10,8 @@
 //! | server-everything 2026.8.31 | legacy | legacy | legacy |
 //! | rmcp 3.8 (`crates/testkit/tests/rmcp.rs`) | both | both | has no such transport |
 //!
-//! Excel 0.1.8 and server-everything stand on SDKs older than 2026-07-28 and refuse `server/discover`; a test holds
-//! them to that. HTTP+SSE is the transport of 2024-11-05: no later revision describes it, so nobody is modern over it.
+//! Excel 0.1.8 and server-everything use SDKs older than 2026-07-28 and reject `server/discover`; a test checks that. HTTP+SSE
+//! is the transport of 2024-11-05: no later revision describes it, so that no server is modern over it.
 
 #![expect(clippy::unwrap_used, reason = "a failed expectation fails the test")]
 
@@ -24,7 +24,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use toolhub_testkit::CommandLine;
 
-/// The folder with the peers.
+/// The folder of the installed peers.
 fn peers() -> PathBuf {
     let named = std::env::var_os("TOOLHUB_PEERS").map(PathBuf::from);
     let beside = || std::env::current_exe().unwrap().ancestors().nth(3).unwrap().join("peers");
@@ -41,7 +41,7 @@ fn everything() -> String {
     program("everything/node_modules/@modelcontextprotocol/server-everything/dist/index.js")
 }
 
-/// A peer that listens on a port, ended with the test.
+/// A peer that listens on a port; killed at the end of the test.
 struct Listening {
     child: Child,
     port: u16,
@@ -88,11 +88,11 @@ fn cli(entry: Value) -> CommandLine {
     cli
 }
 
-/// What the owner says of a server's era, and what it is then met in.
+/// The configured era of a server that supports both, and the era that is used.
 const ERAS_OF_BOTH: [(Option<&str>, &str); 3] =
     [(None, "modern"), (Some("modern"), "modern"), (Some("legacy"), "legacy")];
 
-/// The program with one server, which its owner says is of this era.
+/// The program with one server of this configured era.
 fn cli_in(era: Option<&str>, entry: &Value) -> CommandLine {
     let cli = cli(entry.clone());
     if let Some(era) = era {
@@ -113,7 +113,7 @@ fn ok(cli: &CommandLine, args: &[&str]) -> String {
     ran.stdout
 }
 
-/// Lists the 25 tools, then makes, fills and reads a workbook whose names are Chinese.
+/// Lists the 25 tools, then creates, fills and reads a workbook with Chinese names.
 fn work_with_excel(cli: &CommandLine, file: &str) {
     let tools: Value = serde_json::from_str(&ok(cli, &["tools", "--source", "peer", "--json"])).unwrap();
     assert_eq!(tools.as_array().unwrap().len(), 25);
@@ -147,7 +147,7 @@ fn the_excel_server_over_stdio() {
     assert!(file.is_file());
 }
 
-/// Streamable HTTP, the old HTTP+SSE, and the old one found by falling back to it.
+/// Streamable HTTP, HTTP+SSE, and HTTP+SSE found by fallback.
 #[test]
 fn the_excel_server_over_http() {
     for (mode, path, entry) in [
@@ -206,7 +206,7 @@ fn everything_on(mode: &str) -> Listening {
     })
 }
 
-/// stdio, Streamable HTTP, the old HTTP+SSE, and the old one found by falling back to it.
+/// stdio, Streamable HTTP, HTTP+SSE, and HTTP+SSE found by fallback.
 #[test]
 fn the_reference_server_over_all_three() {
     let (http, sse) = (everything_on("streamableHttp"), everything_on("sse"));
@@ -232,7 +232,7 @@ fn the_reference_server_over_all_three() {
     }
 }
 
-/// The two that are legacy and nothing else do not become modern by being called so.
+/// The two legacy-only servers fail if they are configured as modern.
 #[test]
 fn who_is_legacy_only_is_not_met_as_modern() {
     let http = everything_on("streamableHttp");

@@ -1,5 +1,5 @@
-//! Faults of the hub itself while it serves, made for real: a server that dies, a kill, a full disk, no descriptors left, no
-//! memory left, a clock that jumps, an end under load.
+//! Real faults of a serving hub: a server that dies, SIGKILL, a full disk, no file descriptors left, no memory left, a clock
+//! that jumps, and SIGTERM under load.
 
 use std::collections::HashSet;
 use std::fs;
@@ -17,12 +17,12 @@ use toolhub_testkit::scripted::{HttpServer, Journal, Script};
 use crate::raw_client::{Era, RawClient, Stream};
 use crate::serving::{PATIENCE, Serving, await_cancelled, hub};
 
-/// A tool that changes nothing.
+/// A read-only tool.
 fn looking(name: &str) -> Value {
     json!({"name": name, "inputSchema": {"type": "object"}, "annotations": {"readOnlyHint": true}})
 }
 
-/// What a tool answered, and whether it failed.
+/// The text of a tool result, and its `isError`.
 async fn told(client: &RawClient, tool: &str) -> (String, bool) {
     let answer = client.call(tool, "{}").await;
     let result: Value = serde_json::from_str(answer.result()).unwrap();
@@ -37,7 +37,7 @@ pub(crate) fn limit(serving: &Serving, what: Resource, most: Option<u64>) -> Opt
     before.current
 }
 
-/// What the limit can be set back to: the test's own is the program's too.
+/// The hard limit, up to which a soft limit can be raised again. The program inherits it from the test.
 fn hard_limit(what: Resource) -> Option<u64> {
     rustix::process::getrlimit(what).maximum
 }
@@ -74,7 +74,7 @@ async fn one_dead_server_of_ten_is_named_and_the_others_answer() {
     let degraded = health["degraded"].as_array().unwrap();
     assert_eq!((&health["status"], degraded.len()), (&json!("degraded"), 1), "{health}");
     assert!(degraded[0].as_str().unwrap().starts_with("server `server-6`: "), "{health}");
-    // It comes back, and all is well.
+    // The server restarts, and the hub recovers.
     let port = servers[6].port();
     servers[6] = HttpServer::start_on(&script(6), port);
     let since = Instant::now();
@@ -85,7 +85,7 @@ async fn one_dead_server_of_ten_is_named_and_the_others_answer() {
     assert!(serving.get("/healthz").await.contains(r#""status":"ok""#));
 }
 
-/// A server that answers though its request was cancelled says it to nobody.
+/// A response that arrives after its request was cancelled is dropped.
 #[tokio::test]
 async fn a_late_answer_is_dropped() {
     let folder = tempfile::tempdir().unwrap();
@@ -101,17 +101,18 @@ async fn a_late_answer_is_dropped() {
         held.until("notifications/progress").await;
         drop(held);
         await_cancelled(&journal, count).await;
-        // The same id, the same server, at the moment at which the late answer comes.
+        // Another call to the same server is in flight when the late response arrives.
         let since = Instant::now();
         while since.elapsed() < Duration::from_millis(600) {
             assert_eq!(client.call("echo", r#"{"mine":1}"#).await.text(), r#"{"mine":1}"#);
-            // Now and then is enough: all of it is read again to see what was cancelled.
+            // The pause limits the load: each check reads the whole journal again.
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     }
 }
 
-/// What was under way reads `unknown`, what was answered is there, and the children are gone once it serves again.
+/// After SIGKILL and a restart, calls in flight are recorded as `unknown`, completed calls are recorded, and no child process
+/// is left.
 #[tokio::test]
 async fn killed_while_serving_it_leaves_nothing_undone() {
     let mut cli = hub("");
@@ -155,7 +156,7 @@ async fn on_a_full_disk_what_must_be_recorded_is_not_run() {
     let script = Script::both().tool(looking("look")).plain_tool("send_mail").journal(&journal);
     let server = HttpServer::start(&script.on("tools/call:look", json!([{"text": "seen"}])));
     cli.entry("mail", json!({"url": server.url}));
-    // A write that goes too far is an error then, and no signal.
+    // With SIGXFSZ ignored, a write beyond the limit fails with EFBIG.
     let serving = Serving::start_after(cli, "trap '' XFSZ");
     let client = RawClient::connect(&serving.url(), Era::Modern).await;
     assert_eq!(client.call("send_mail", "{}").await.text(), "{}");
@@ -171,7 +172,7 @@ async fn on_a_full_disk_what_must_be_recorded_is_not_run() {
         seen.messages().iter().filter(|message| message["params"]["name"] == "send_mail").count()
     };
     assert_eq!(sent(&journal), 1);
-    // With room again, all is well.
+    // With disk space available again, the hub recovers.
     limit(&serving, Resource::Fsize, before);
     let since = Instant::now();
     while told(&client, "send_mail").await.1 {
@@ -181,7 +182,7 @@ async fn on_a_full_disk_what_must_be_recorded_is_not_run() {
     assert_eq!(sent(&journal), 2);
 }
 
-/// A restart of the database is a pause to those who call, and a tool that works long does not keep it waiting.
+/// While the database restarts, calls are delayed but do not fail. A long-running tool call does not delay the restart.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_database_that_restarts_is_a_pause() {
     let database = PostgresServer::start();
@@ -212,7 +213,7 @@ async fn a_database_that_restarts_is_a_pause() {
     assert_eq!(succeeded, 5, "{history}");
 }
 
-/// Told to end while 32 callers ask all the time: whatever reached the server is answered to whoever asked it.
+/// SIGTERM while 32 clients send requests continuously: each request that reached the server is answered to its client.
 #[tokio::test(flavor = "multi_thread")]
 async fn told_to_end_under_load_it_loses_no_answer() {
     let folder = tempfile::tempdir().unwrap();
@@ -230,12 +231,12 @@ async fn told_to_end_under_load_it_loses_no_answer() {
         for turn in 0_usize.. {
             let arguments = format!(r#"{{"client":{client},"turn":{turn}}}"#);
             let params = format!(r#""name":"work","arguments":{arguments}"#);
-            // One whose connection is closed before it was looked at is none that was lost. One was once
-            // waited for without end though the hub was gone and no connection was open (hyper#2312 tells of the like), so
-            // there is a limit; what was answered is counted below all the same.
+            // A request whose connection is closed before the hub reads it does not count as lost. The timeout guards against a
+            // hang seen once after the hub had exited with no connection open (similar to hyper#2312); answered requests are
+            // still counted below.
             let request = raw.request("1", "tools/call", &params).timeout(PATIENCE);
             let Ok(answer) = request.send().await else { return turn };
-            // Nor is one that is told to come again later.
+            // A request refused with 503 does not count as lost either.
             if answer.status() == 503 {
                 return turn;
             }
@@ -266,7 +267,7 @@ fn lines(path: &PathBuf) -> usize {
     fs::read_to_string(path).unwrap_or_default().lines().count()
 }
 
-/// Two servers have it, and the first does not answer in time: it is not sent again, to nobody.
+/// Two servers offer the tool and the first times out: the call is not sent again, to either server.
 #[tokio::test]
 async fn mail_whose_sending_timed_out_was_sent_at_most_once() {
     for era in [Era::Legacy, Era::Modern] {
@@ -287,7 +288,7 @@ async fn mail_whose_sending_timed_out_was_sent_at_most_once() {
     }
 }
 
-/// Connections that say nothing take every descriptor: some of them are closed for those that ask.
+/// Silent connections use up all file descriptors: the hub closes some of them to serve new requests.
 #[tokio::test]
 async fn without_descriptors_it_sheds_load_and_recovers() {
     let mut serving =
@@ -305,8 +306,8 @@ async fn without_descriptors_it_sheds_load_and_recovers() {
         assert!(since.elapsed() < PATIENCE, "there are descriptors left");
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
-    // Whoever asks is answered though they stay: each of them had a second. A connection that waited for a next request
-    // may have been closed for another's sake, and is made again.
+    // New requests are served while the silent connections are open, since each of those had a second to send a request. An
+    // idle keep-alive connection may have been closed to free a descriptor; the client then reconnects.
     let late = RawClient::connect(&serving.url(), Era::Modern).await;
     for client in [&late, &connected] {
         let since = Instant::now();
@@ -326,8 +327,7 @@ async fn without_descriptors_it_sheds_load_and_recovers() {
     assert_eq!(serving.ended().await, Some(0), "{}", serving.words());
 }
 
-/// Requests that together would need far more than the system gives are refused as far as they must be, and all is well
-/// again when they are gone.
+/// Requests that together need far more memory than the limit are partly refused with 503; afterwards the hub serves as before.
 #[tokio::test]
 async fn more_than_memory_can_hold_is_refused() {
     let slow = json!([{"delay_ms": 300}, {"text": "done"}]);
@@ -345,25 +345,25 @@ async fn more_than_memory_can_hold_is_refused() {
     let statuses = join_all(asked).await;
     let count = |wanted: u16| statuses.iter().filter(|status| **status == wanted).count();
     assert!(count(200) > 0 && count(503) > 0 && count(200) + count(503) == 80, "{statuses:?}");
-    // There is room again.
+    // Memory is available again.
     assert_eq!(client.call("slow", &long).await.text(), "done");
     assert!(serving.get("/healthz").await.contains(r#""status":"ok""#));
 }
 
-/// What the hub may have in these tests. One request that is as long as may be is there a few times over.
+/// The memory limit of the hub in these tests: a few times the size of the longest allowed request.
 const MEMORY: u64 = 768 << 20;
 
-/// How many calls of that tool have that status.
+/// The number of recorded calls of this tool with this status.
 fn of(history: &Value, tool: &str, status: &str) -> usize {
     let calls = history.as_array().unwrap().iter();
     calls.filter(|call| call["tool"] == tool && call["status"] == status).count()
 }
 
-/// Where results that are allowed, each for itself, need more than there is, the program ends as one that was killed:
-/// what was answered is there when it serves again, what was under way reads `unknown`, and no child is left.
+/// Results that are within the limit individually but exceed the memory together abort the program. After the restart,
+/// completed calls are recorded, calls in flight read `unknown`, and no child process is left.
 #[tokio::test]
 async fn out_of_memory_it_ends_and_is_whole_when_it_serves_again() {
-    // However long it takes until all are there, none is given up before.
+    // The call limit is long enough for all calls to be in flight at once.
     let mut cli = hub("[limits]\ncall = \"5m\"\n");
     let journal = cli.folder().join("journal");
     cli.server("mails", &Script::both().plain_tool("send_mail").journal(&journal));
@@ -376,7 +376,7 @@ async fn out_of_memory_it_ends_and_is_whole_when_it_serves_again() {
     for number in 0..5 {
         assert_eq!(client.call("send_mail", &number_of(number)).await.text(), number_of(number));
     }
-    // Nobody reads the answers, so that all are there at once.
+    // The response bodies are not read, so that all results are in memory at once.
     let asked = (0..12).map(|number| {
         let request = client.request(&number.to_string(), "tools/call", r#""name":"large","arguments":{}"#);
         async move { request.send().await.ok() }
@@ -392,7 +392,7 @@ async fn out_of_memory_it_ends_and_is_whole_when_it_serves_again() {
     }
     let client = RawClient::connect(&serving.url(), Era::Modern).await;
     assert_eq!(client.call("send_mail", &number_of(5)).await.text(), number_of(5));
-    // What a hub that serves has done is seen by others a moment later.
+    // Records of the serving process become visible to other processes with a short delay.
     let since = Instant::now();
     let (history, sent) = loop {
         let history = serving.cli().run(&["history", "--limit", "100", "--json"]).json();
@@ -406,8 +406,8 @@ async fn out_of_memory_it_ends_and_is_whole_when_it_serves_again() {
     assert!(of(&history, "large", "unknown") > 0 && of(&history, "large", "running") == 0, "{history}");
 }
 
-/// The clock goes on by a day and back by two while calls run: none of them is given up for that, and one that never
-/// ends is given up in its time.
+/// The clock jumps forward by a day and back by two while calls run: no call times out early, and a call that never ends times
+/// out on time.
 #[tokio::test]
 async fn a_clock_that_jumps_moves_no_deadline() {
     let mut cli = hub("[limits]\ncall = \"3s\"\n");
@@ -446,7 +446,7 @@ async fn a_clock_that_jumps_moves_no_deadline() {
             "{days}: {held:?} after {took:?}"
         );
     }
-    // It did jump: the calls were written down on three days.
+    // The clock did jump: the calls are recorded on three days.
     let history = serving.cli().run(&["history", "--json", "--limit", "50"]).json();
     let days: HashSet<&str> = history
         .as_array()

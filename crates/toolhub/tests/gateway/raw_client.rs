@@ -1,4 +1,5 @@
-//! A client of either era that shows every byte of what it is told. It shares no code with the gateway.
+//! An MCP client for either era (legacy or modern) that exposes every byte of the responses. It shares no code with the
+//! gateway.
 
 use std::sync::OnceLock;
 
@@ -11,14 +12,14 @@ use serde_json::{Value, json};
 const MODERN: &str = "2026-07-28";
 const LEGACY: &str = "2025-11-25";
 
-/// The HTTP client of all tests, without a proxy on the way.
+/// The HTTP client of the current test thread, without a proxy.
 pub(crate) fn http() -> &'static Client {
     static CLIENT: OnceLock<()> = OnceLock::new();
     CLIENT.get_or_init(|| {
         let _ = rustls::crypto::ring::default_provider().install_default();
     });
     thread_local! {
-        // A pool belongs to the runtime of its test, and each test has a thread and a runtime of its own.
+        // A connection pool is bound to the runtime of its test; each test has its own thread and runtime.
         static OF_THREAD: &'static Client =
             Box::leak(Box::new(Client::builder().no_proxy().build().unwrap()));
     }
@@ -33,7 +34,7 @@ pub(crate) enum Era {
 
 pub(crate) const ERAS: [Era; 2] = [Era::Legacy, Era::Modern];
 
-/// One client.
+/// An MCP client.
 #[derive(Debug, Clone)]
 pub(crate) struct RawClient {
     url: String,
@@ -41,11 +42,11 @@ pub(crate) struct RawClient {
     http: Client,
     headers: HeaderMap,
     capabilities: Value,
-    /// What its requests say beside the usual in `_meta`: members of an object, as text.
+    /// Additional members of `_meta` in each request, as the inside of a JSON object.
     meta: String,
 }
 
-/// A message of the gateway, its parts as they were written.
+/// A JSON-RPC message from the gateway. Its parts keep the text in which they were sent.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Message {
     #[serde(default)]
@@ -60,7 +61,7 @@ pub(crate) struct Message {
     pub(crate) error: Option<Value>,
 }
 
-/// All that a request was answered with.
+/// The complete response to a request.
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) status: u16,
@@ -68,23 +69,23 @@ pub(crate) struct Answer {
 }
 
 impl Answer {
-    /// What the request itself came to.
+    /// The last message, which is the response to the request.
     pub(crate) fn last(&self) -> &Message {
         self.messages.last().unwrap_or_else(|| panic!("no message, status {}", self.status))
     }
 
-    /// Its result, as it was written.
+    /// The `result` of the response, as sent.
     pub(crate) fn result(&self) -> &str {
         self.last().result.as_ref().unwrap_or_else(|| panic!("no result: {self:?}")).get()
     }
 
-    /// The text of a tool's result.
+    /// The text of the first content block of a tool result.
     pub(crate) fn text(&self) -> String {
         let result: Value = serde_json::from_str(self.result()).unwrap();
         result["content"][0]["text"].as_str().unwrap_or_else(|| panic!("no text: {result}")).to_owned()
     }
 
-    /// The code of its error.
+    /// The code of the JSON-RPC error.
     pub(crate) fn error(&self) -> i64 {
         let error = self.last().error.as_ref().unwrap_or_else(|| panic!("no error: {self:?}"));
         error["code"].as_i64().unwrap()
@@ -92,12 +93,12 @@ impl Answer {
 }
 
 impl RawClient {
-    /// A client that has greeted, where its era does.
+    /// Connects a client; a legacy client also completes `initialize`.
     pub(crate) async fn connect(url: &str, era: Era) -> Self {
         Self::with_token(url, era, None).await
     }
 
-    /// A legacy client of that revision, with these capabilities.
+    /// Connects a legacy client with this protocol revision and these capabilities.
     pub(crate) async fn legacy_with(url: &str, revision: &'static str, capabilities: Value) -> Self {
         let mut client = Self::before_greeting(url, Era::Legacy, None);
         client.capabilities = capabilities;
@@ -105,7 +106,7 @@ impl RawClient {
         client
     }
 
-    /// The same with a token.
+    /// Like `connect`, with a bearer token.
     pub(crate) async fn with_token(url: &str, era: Era, token: Option<&str>) -> Self {
         let mut client = Self::before_greeting(url, era, token);
         if era == Era::Legacy {
@@ -141,7 +142,7 @@ impl RawClient {
         assert_eq!(self.post(ready.to_string()).send().await.unwrap().status(), 202);
     }
 
-    /// The session it has, where it has one.
+    /// The id of its legacy session. Panics if it has none.
     pub(crate) fn session(&self) -> &str {
         self.headers["mcp-session-id"].to_str().unwrap()
     }
@@ -151,7 +152,7 @@ impl RawClient {
         self.http.request(Method::GET, &self.url).headers(self.headers.clone())
     }
 
-    /// Where it sends its messages.
+    /// The URL of the endpoint.
     pub(crate) fn url(&self) -> &str {
         &self.url
     }
@@ -161,37 +162,37 @@ impl RawClient {
         self.http.request(Method::DELETE, &self.url).headers(self.headers.clone())
     }
 
-    /// Ends its session.
+    /// Ends its session with DELETE.
     pub(crate) async fn end(&self) {
         assert!(self.delete().send().await.unwrap().status().is_success());
     }
 
-    /// Goes on at another address, with what it has.
+    /// Sends further requests to another URL, with the same headers and session.
     pub(crate) fn move_to(&mut self, url: &str) {
         url.clone_into(&mut self.url);
     }
 
-    /// Comes with another session, or with another token.
+    /// Replaces a header, such as the session id or the token.
     pub(crate) fn set(&mut self, name: &'static str, value: &str) {
         self.headers.insert(HeaderName::from_static(name), HeaderValue::from_str(value).unwrap());
     }
 
-    /// Declares other capabilities, as a modern client does with each request.
+    /// Replaces the capabilities, which a modern client sends with each request.
     pub(crate) fn declare(&mut self, capabilities: Value) {
         self.capabilities = capabilities;
     }
 
-    /// Says that too in `_meta`: members of an object, as text.
+    /// Sets the additional members of `_meta`, as the inside of a JSON object.
     pub(crate) fn also(&mut self, members: &str) {
         members.clone_into(&mut self.meta);
     }
 
-    /// A message to the endpoint, not yet sent.
+    /// A POST of this body to the endpoint; not yet sent.
     pub(crate) fn post(&self, body: String) -> RequestBuilder {
         self.http.request(Method::POST, &self.url).headers(self.headers.clone()).body(body)
     }
 
-    /// A request, not yet sent; `params` is the inside of an object, as text.
+    /// A JSON-RPC request, not yet sent; `params` is the inside of a JSON object.
     pub(crate) fn request(&self, id: &str, method: &str, params: &str) -> RequestBuilder {
         let mut meta = r#""progressToken":"p""#.to_owned();
         if !self.meta.is_empty() {
@@ -223,7 +224,7 @@ impl RawClient {
         self.post(body).headers(named)
     }
 
-    /// Asks, and hears everything until the end.
+    /// Sends a request and reads its response to the end.
     pub(crate) async fn ask(&self, id: &str, method: &str, params: &str) -> Answer {
         let response = self.request(id, method, params).send().await.unwrap();
         let status = response.status().as_u16();
@@ -239,19 +240,19 @@ impl RawClient {
         Answer { status, messages }
     }
 
-    /// Calls a tool with arguments as text.
+    /// Calls a tool; `arguments` is JSON text.
     pub(crate) async fn call(&self, tool: &str, arguments: &str) -> Answer {
         self.ask("1", "tools/call", &format!(r#""name":{},"arguments":{arguments}"#, json!(tool))).await
     }
 
-    /// The names of the tools it is shown, in their order.
+    /// The names of the listed tools, in the order of the list.
     pub(crate) async fn tools(&self) -> Vec<String> {
         let listed: Value = serde_json::from_str(self.ask("1", "tools/list", "").await.result()).unwrap();
         let tools = listed["tools"].as_array().unwrap();
         tools.iter().map(|tool| tool["name"].as_str().unwrap().to_owned()).collect()
     }
 
-    /// Opens the stream of what belongs to no request, and hears that it is open.
+    /// Opens the stream for messages that belong to no request, and waits until it is established.
     pub(crate) async fn listen(&self) -> Stream {
         let request = match self.era {
             Era::Legacy => self.get(),
@@ -269,7 +270,7 @@ impl RawClient {
     }
 }
 
-/// A header's value in the form for what a header cannot carry plainly.
+/// Encodes a value that a header cannot carry literally, in the form `=?base64?…?=`.
 fn encoded(name: &str) -> String {
     const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let mut text = String::new();
@@ -289,7 +290,7 @@ fn is_stream(response: &Response) -> bool {
     kind.is_some_and(|kind| kind.starts_with("text/event-stream"))
 }
 
-/// A stream of messages that is read as it comes. Dropping it hangs up.
+/// An SSE stream, read incrementally. Dropping it closes the connection.
 pub(crate) struct Stream {
     response: Response,
     read: String,
@@ -297,14 +298,14 @@ pub(crate) struct Stream {
 }
 
 impl Stream {
-    /// Sends the request and waits for the head of its answer.
+    /// Sends the request and waits for the response head.
     pub(crate) async fn open(request: RequestBuilder) -> Self {
         let response = request.send().await.unwrap();
         assert!(response.status() == 200 && is_stream(&response), "{response:?}");
         Self { response, read: String::new(), place: String::new() }
     }
 
-    /// The next message; `None` once the stream is over.
+    /// The next message; `None` at the end of the stream.
     pub(crate) async fn message(&mut self) -> Option<Message> {
         Some(serde_json::from_str(&self.data().await?).unwrap())
     }
@@ -314,7 +315,7 @@ impl Stream {
         &self.place
     }
 
-    /// Reads on until it breaks off or ends; whether it broke off.
+    /// Reads to the end of the stream. Returns whether it ended with an error.
     pub(crate) async fn is_broken(&mut self) -> bool {
         loop {
             match self.response.chunk().await {
@@ -325,7 +326,7 @@ impl Stream {
         }
     }
 
-    /// All that was received so far and is still to come, as it was sent.
+    /// The unread rest of the stream, as sent.
     pub(crate) async fn rest(mut self) -> String {
         while let Some(chunk) = self.response.chunk().await.unwrap() {
             self.read.push_str(std::str::from_utf8(&chunk).unwrap());
@@ -352,13 +353,13 @@ impl Stream {
         }
     }
 
-    /// Whether no further message of that method comes for a while.
+    /// Whether no message with this method arrives within 300 ms.
     pub(crate) async fn nothing_more(&mut self, method: &str) -> bool {
         let silence = std::time::Duration::from_millis(300);
         tokio::time::timeout(silence, self.until(method)).await.is_err()
     }
 
-    /// Reads on until a message of that method.
+    /// Reads until a message with this method arrives.
     pub(crate) async fn until(&mut self, method: &str) -> Message {
         loop {
             let message = self.message().await.unwrap_or_else(|| panic!("ended before `{method}`"));

@@ -1,5 +1,5 @@
-//! Clients that others wrote, in every era and over every transport they have, through the gateway to one server that
-//! tells its progress and asks questions, and to one that never answers.
+//! Third-party clients, in every era and over every transport they support, through the gateway to one server that sends
+//! progress and requests input, and to one that never answers.
 //!
 //! | client | stdio | Streamable HTTP | HTTP+SSE |
 //! |---|---|---|---|
@@ -20,7 +20,7 @@ use toolhub_testkit::scripted::{Journal, Script};
 
 use crate::serving::{PATIENCE, Serving, cancelled_calls, fixture, holding, hub};
 
-/// The folder with the peers.
+/// The folder of the installed peers.
 pub(crate) fn peers() -> PathBuf {
     let named = std::env::var_os("TOOLHUB_PEERS").map(PathBuf::from);
     let beside = || std::env::current_exe().unwrap().ancestors().nth(3).unwrap().join("peers");
@@ -33,12 +33,12 @@ fn script(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/gateway/clients").join(name)
 }
 
-/// A hub with the fixture server and one that holds its calls.
+/// A hub with the fixture server and a server that never answers its calls. Also returns the journal of the latter.
 pub(crate) fn hub_with_both() -> (CommandLine, PathBuf) {
     hub_with_both_in("modern")
 }
 
-/// The same, where both are met in that era.
+/// Like `hub_with_both`, with both servers in this era.
 fn hub_with_both_in(era: &str) -> (CommandLine, PathBuf) {
     let servers =
         ["fixture", "s"].map(|id| format!("[[servers]]\nid = \"{id}\"\nera = \"{era}\"\n")).concat();
@@ -51,7 +51,7 @@ fn hub_with_both_in(era: &str) -> (CommandLine, PathBuf) {
     (cli, journal)
 }
 
-/// Definitions that clients refuse, and with them the whole list, if they are handed on as they are.
+/// Definitions that make clients reject the whole tool list if they are forwarded unchanged.
 pub(crate) fn odd_definitions() -> Script {
     let plain = json!({"type": "object"});
     let tool = |name: &str, more: Value| {
@@ -113,15 +113,15 @@ pub(crate) fn odd_definitions() -> Script {
     odd.into_iter().fold(Script::legacy(), |script, tool| script.tool(tool))
 }
 
-/// One way to a gateway.
+/// One combination of mode and transport.
 struct Way {
     mode: &'static str,
     transport: &'static str,
-    /// The revision that is agreed on, where the client tells it.
+    /// The negotiated revision, if the client reports it.
     version: &'static str,
 }
 
-/// Has a client go all these ways, one after another, and checks what it reports.
+/// Runs a client in all these combinations, one after another, and checks its reports.
 fn check(who: &str, client: &mut Command, ways: &[Way]) {
     check_before(hub_with_both(), who, client, ways);
 }
@@ -154,18 +154,19 @@ fn check_before((cli, journal): (CommandLine, PathBuf), who: &str, client: &mut 
             assert_eq!(version, way.version, "{who}");
         }
     }
-    // Each held one call and gave it up.
+    // Each run started one call of `hold` and cancelled it.
     Journal::read(&journal).wait_for(|journal| cancelled_calls(journal) >= ways.len(), PATIENCE);
 }
 
-/// The folder and the environment of the hub: a client that starts it hands them on. No proxy is on the way.
+/// Sets the folder and the environment of the hub, which a client passes on when it starts the hub. Proxy variables are
+/// cleared.
 fn with_place<'a>(client: &'a mut Command, cli: &CommandLine) -> &'a mut Command {
     let folder = cli.folder();
     client.current_dir(folder).env_clear().env("HOME", folder).env("TOOLHUB_HOME", folder.join("home"));
     client.env("PATH", std::env::var_os("PATH").unwrap_or_default()).env("PYTHONUTF8", "1")
 }
 
-/// What every client must report.
+/// Checks the parts of the report that are the same for all clients.
 fn check_report(who: &str, report: &Value) {
     let tools = report["tools"].as_array().unwrap();
     for expected in ["greet", "test_sampling", "hold", "odd_no_type", "odd_output", "odd_long", "odd_meta"] {
@@ -184,15 +185,15 @@ fn check_report(who: &str, report: &Value) {
     });
     let mut expected = normal(&expected);
     let told = normal(&told);
-    // The TypeScript SDKs put a notification off for a moment and drop its listener with the answer, so that what is
-    // told right before an answer may go unheard there.
+    // The TypeScript SDKs defer a notification briefly and remove its listener with the response, so that progress sent
+    // directly before a response may be lost there.
     if who.starts_with("TypeScript") && told["progress"].as_array().is_some_and(|heard| heard.len() == 2) {
         expected["progress"].as_array_mut().unwrap().pop();
     }
     assert_eq!(told, expected, "{who}");
 }
 
-/// Whole numbers however they are written, and members in any order.
+/// Normalizes integers and the order of members.
 fn normal(report: &Value) -> Value {
     let mut report = report.clone();
     let numbers = report["progress"].as_array().unwrap().iter();
@@ -207,7 +208,7 @@ fn python(peer: &str, file: &str) -> Command {
     command
 }
 
-/// Over HTTP+SSE the newer revision can be spoken too: it is a stream of messages each way, as stdio is.
+/// The modern revision also works over HTTP+SSE, which is a stream of messages in each direction, like stdio.
 const BOTH_OVER_ALL: [Way; 6] = [
     Way { mode: "auto", transport: "http", version: "2026-07-28" },
     Way { mode: "legacy", transport: "http", version: "2025-11-25" },
@@ -222,7 +223,7 @@ fn the_python_sdk_in_both_eras_over_all_three() {
     check("Python SDK", &mut python("python-sdk", "python_sdk.py"), &BOTH_OVER_ALL);
 }
 
-/// What a legacy server asks in the middle of a call reaches clients of both eras too.
+/// Requests of a legacy server during a call reach clients of both eras.
 #[test]
 fn the_python_sdk_before_legacy_servers() {
     let client = &mut python("python-sdk", "python_sdk.py");
@@ -241,7 +242,7 @@ fn the_typescript_sdks_in_both_eras_over_all_three() {
     check("TypeScript SDK", &mut node, &BOTH_OVER_ALL);
 }
 
-/// Has a client call a tool, starts the gateway again, and has it call once more: it does not begin anew by itself.
+/// Runs a tool call, restarts the gateway, and runs a second call; the client does not initialize again by itself.
 fn check_restart(who: &str, client: &mut Command) {
     let mut cli = hub("[profiles.default]\nexpose = \"all\"\n");
     cli.entry("fixture", fixture());
@@ -271,7 +272,7 @@ fn the_typescript_sdk_goes_on_after_a_restart() {
     check_restart("TypeScript SDK", &mut node);
 }
 
-/// The command line of the inspector: it is no more than list and call, and a question to it stays unanswered.
+/// The command line of the inspector supports only list and call; it does not answer requests of the server.
 #[cfg(target_arch = "x86_64")]
 #[test]
 fn the_inspector_in_both_eras_over_http() {

@@ -1,4 +1,4 @@
-//! `toolhub serve` in a folder of its own, over HTTP, for as long as a test needs it; and what tests put behind it.
+//! Runs `toolhub serve` over HTTP in a temporary folder for the duration of a test, and provides the servers behind it.
 
 use std::fs::{self, File};
 use std::io::{BufRead as _, BufReader};
@@ -12,19 +12,19 @@ use toolhub_testkit::{CommandLine, processes, program};
 
 use crate::raw_client::http;
 
-/// How the program is told to serve.
+/// The arguments that start the gateway.
 const SERVE: [&str; 4] = ["serve", "--json", "--bind", "127.0.0.1:0"];
-/// How long anything that is awaited may take before a test fails.
+/// The time after which a wait fails the test.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
-/// The program, not yet started.
+/// The program with these settings, not yet started.
 pub(crate) fn hub(settings: &str) -> CommandLine {
     let cli = CommandLine::new(env!("CARGO_BIN_EXE_toolhub"));
     fs::write(cli.folder().join("toolhub.toml"), settings).unwrap();
     cli
 }
 
-/// The fixture server of the conformance suites over stdio, as `mcp.json` describes it.
+/// The fixture server of the conformance suites over stdio, as an entry of `mcp.json`.
 pub(crate) fn fixture() -> Value {
     json!({"command": program("conformance-server"), "args": ["stdio"]})
 }
@@ -52,29 +52,29 @@ impl Drop for HttpFixture {
     }
 }
 
-/// The program while it serves. When this goes it is told to end, and must.
+/// A running gateway. Dropping it sends SIGTERM and requires that the process ends.
 pub(crate) struct Serving {
     child: Child,
-    /// Where clients go, without a path.
+    /// The URL without a path.
     pub(crate) root: String,
     cli: Option<CommandLine>,
     killed: bool,
 }
 
 impl Serving {
-    /// Starts to serve on a free port.
+    /// Starts the gateway on a free port.
     pub(crate) fn start(cli: CommandLine) -> Self {
         let command = cli.command(&SERVE);
         Self::run(cli, command)
     }
 
-    /// The same, with everything told that happens.
+    /// Like `start`, with `--trace`.
     pub(crate) fn start_telling(cli: CommandLine) -> Self {
         let command = cli.command(&[&["--trace"], &SERVE[..]].concat());
         Self::run(cli, command)
     }
 
-    /// The same, through a shell that first does what it is told to.
+    /// Like `start`, through a shell that runs `preparation` first.
     pub(crate) fn start_after(cli: CommandLine, preparation: &str) -> Self {
         let own = cli.command(&SERVE);
         let mut shell = Command::new("bash");
@@ -84,7 +84,7 @@ impl Serving {
         Self::run(cli, shell)
     }
 
-    /// Starts this command, which serves.
+    /// Starts this command, which must run the gateway.
     pub(crate) fn run(cli: CommandLine, mut command: Command) -> Self {
         let stderr = File::create(cli.folder().join("stderr")).unwrap();
         let mut child = command.stderr(stderr).spawn().unwrap();
@@ -98,7 +98,7 @@ impl Serving {
         Self { child, root, cli: Some(cli), killed: false }
     }
 
-    /// Kills it and starts it again, at the same address and with the same files.
+    /// Kills the gateway and starts it again at the same address and with the same files.
     pub(crate) fn restart(self) -> Self {
         let address = self.root.strip_prefix("http://").unwrap().to_owned();
         let cli = self.kill();
@@ -106,14 +106,14 @@ impl Serving {
         Self::run(cli, command)
     }
 
-    /// The same; the connections of this test notice that theirs are closed.
+    /// Like `restart`, then waits until the connection pool of the test has noticed the closed connections.
     pub(crate) async fn restarted(self) -> Self {
         let serving = self.restart();
         tokio::time::sleep(Duration::from_millis(50)).await;
         serving
     }
 
-    /// Kills it, as the system would; what it had in its folder is left.
+    /// Sends SIGKILL; the files are kept.
     pub(crate) fn kill(mut self) -> CommandLine {
         self.killed = true;
         self.child.kill().unwrap();
@@ -121,7 +121,7 @@ impl Serving {
         self.cli.take().unwrap()
     }
 
-    /// Waits until it has died by itself; what it wrote, and what it had in its folder.
+    /// Waits until the process has ended by itself. Returns its standard error and its files.
     pub(crate) fn died(mut self) -> (String, CommandLine) {
         assert!(!self.outlives(PATIENCE), "it is still there: {}", self.words());
         let code = self.wait();
@@ -130,12 +130,12 @@ impl Serving {
         (self.words(), self.cli.take().unwrap())
     }
 
-    /// Its process.
+    /// The process id.
     pub(crate) fn pid(&self) -> u32 {
         self.child.id()
     }
 
-    /// Where its files are.
+    /// The folder with its files.
     pub(crate) fn folder(&self) -> &Path {
         self.cli().folder()
     }
@@ -145,13 +145,13 @@ impl Serving {
         self.cli.as_ref().unwrap()
     }
 
-    /// What a path answers, as text.
+    /// The response body of a GET, as text.
     pub(crate) async fn get(&self, path: &str) -> String {
         let answer = http().get(format!("{}{path}", self.root)).send().await.unwrap();
         answer.text().await.unwrap()
     }
 
-    /// With one scripted server named `s`.
+    /// Starts the gateway with one scripted server named `s`.
     pub(crate) fn before(script: &Script, settings: &str) -> Self {
         let mut cli = hub(settings);
         cli.server("s", script);
@@ -163,20 +163,21 @@ impl Serving {
         format!("{}/mcp", self.root)
     }
 
-    /// What it wrote beside its answers.
+    /// The standard error written so far.
     pub(crate) fn words(&self) -> String {
         fs::read_to_string(self.folder().join("stderr")).unwrap()
     }
 
-    /// Tells it to end.
+    /// Sends SIGTERM.
     pub(crate) fn terminate(&self) {
         let pid = i32::try_from(self.child.id()).unwrap();
         let pid = rustix::process::Pid::from_raw(pid).unwrap();
-        // It may be gone already.
+        // The process may have ended already.
         let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
     }
 
-    /// Its exit code, once it has ended. Meanwhile the connections of this test are served.
+    /// Waits for the process to end and returns its exit code. Does not block the runtime, so that connections of the test are
+    /// driven.
     pub(crate) async fn ended(&mut self) -> Option<i32> {
         let since = Instant::now();
         while processes::alive(self.child.id()) && since.elapsed() < PATIENCE {
@@ -192,8 +193,7 @@ impl Serving {
         self.child.wait().unwrap().code()
     }
 
-    /// Whether it is still there after that time. It is looked at rather than waited for, so that one that hangs fails
-    /// the test.
+    /// Whether the process is still running after this time. Polls instead of waiting, so that a hang fails the test.
     fn outlives(&self, patience: Duration) -> bool {
         let since = Instant::now();
         while processes::alive(self.child.id()) && since.elapsed() < patience {
@@ -216,14 +216,13 @@ impl Drop for Serving {
     }
 }
 
-/// A scripted server with a tool `hold` that tells its progress and then never answers, and the journal of what
-/// reached it.
+/// A scripted server with a tool `hold` that sends progress and then never answers, and writes received messages to `journal`.
 pub(crate) fn holding(journal: &Path) -> Script {
     let held = json!([{"progress": {"progress": 1}}, {"ignore": true}]);
     Script::both().plain_tool("hold").on("tools/call:hold", held).journal(journal)
 }
 
-/// How many calls that reached a server over stdio have been cancelled; a subscription is none.
+/// The number of cancelled calls in the journal of a stdio server; subscriptions are not counted.
 pub(crate) fn cancelled_calls(journal: &Journal) -> usize {
     let messages = journal.messages();
     let calls = messages.iter().filter(|message| message["method"] == "tools/call");
@@ -236,7 +235,7 @@ pub(crate) fn cancelled_calls(journal: &Journal) -> usize {
     calls.filter(is_cancelled).count()
 }
 
-/// Waits until so many calls that reached a server over stdio have been cancelled.
+/// Waits until this many calls to a stdio server have been cancelled.
 pub(crate) async fn await_cancelled(journal: &Path, count: usize) {
     let cancelled = |journal: &Journal| cancelled_calls(journal) >= count;
     Journal::read(journal).wait_for_async(cancelled, PATIENCE).await;

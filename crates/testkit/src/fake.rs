@@ -1,4 +1,4 @@
-//! Hosts that do as they are told, for tests of the engine that need no process.
+//! Fake tool hosts, for tests of the engine without processes.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -11,28 +11,28 @@ use toolhub_core::{
     ToolDefinition, ToolError, ToolHost, ToolOutput,
 };
 
-/// What a fake tool does.
+/// An action of a fake tool.
 #[derive(Debug, Clone)]
 pub enum Act {
     /// Waits.
     Wait(Duration),
-    /// Says that it is getting on.
+    /// Reports progress.
     Progress,
-    /// Answers with a text.
+    /// Returns a text.
     Reply(&'static str),
-    /// Answers with an error of its own (`isError`).
+    /// Returns a tool error (`isError`).
     OwnError(&'static str),
     /// Fails.
     Fail(ToolError),
-    /// Never answers.
+    /// Never returns.
     Hang,
     /// Panics.
     Panic,
-    /// Fails before the request leaves, after that long.
+    /// Fails before the request is sent, after that time.
     NeverSent(Duration),
 }
 
-/// A host whose tools follow a list of acts.
+/// A host whose tools follow a list of actions.
 #[derive(Debug)]
 pub struct FakeHost {
     source: Source,
@@ -63,7 +63,7 @@ impl FakeHost {
         }
     }
 
-    /// Adds a tool with `definition`'s members beside its name, and what it does when it is called.
+    /// Adds a tool with the members of `definition` besides its name, and its actions.
     #[must_use]
     pub fn tool(mut self, name: &str, definition: Value, acts: &[Act]) -> Self {
         let mut whole = json!({"name": name, "inputSchema": {"type": "object"}});
@@ -82,12 +82,12 @@ impl FakeHost {
         &self.tools
     }
 
-    /// How many calls it has had.
+    /// The number of calls.
     pub fn calls(&self) -> usize {
         self.calls.load(Ordering::SeqCst)
     }
 
-    /// How many calls were dropped before they ended.
+    /// The number of calls dropped before completion.
     pub fn dropped(&self) -> usize {
         self.dropped.load(Ordering::SeqCst)
     }
@@ -150,7 +150,7 @@ async fn play(acts: &[Act], context: &CallContext) -> Result<ToolOutput, ToolErr
     Ok(ToolOutput::text("ok"))
 }
 
-/// Keeps every event.
+/// Records all events.
 #[derive(Debug, Default)]
 pub struct Recorder(Mutex<Vec<Event>>);
 

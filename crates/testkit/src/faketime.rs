@@ -1,10 +1,10 @@
-//! The library that gives a program another clock, where `cargo xtask faketime` has put it or the system has it.
+//! Finds libfaketime, which changes the clock of a program: as installed by `cargo xtask faketime`, or by the system.
 
 use std::path::{Path, PathBuf};
 
 use crate::program::profile_folder;
 
-/// The library's path, to be loaded before a program's others.
+/// The path of the library, for `LD_PRELOAD`.
 #[must_use]
 pub fn faketime() -> PathBuf {
     let target =
@@ -14,7 +14,7 @@ pub fn faketime() -> PathBuf {
     found.expect("`libfaketime` is needed: `cargo xtask faketime` gets it, or says how (Debian: `apt-get install libfaketime`)")
 }
 
-/// The library in one of the folders that Debian has for each kind of machine, or beside them.
+/// The library in one of Debian's multiarch folders, or beside them.
 fn below(root: &Path) -> Option<PathBuf> {
     let folders = std::fs::read_dir(root).into_iter().flatten().flatten().map(|entry| entry.path());
     let mut places = folders.chain([root.to_owned()]).map(|folder| folder.join("faketime/libfaketime.so.1"));

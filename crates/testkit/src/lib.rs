@@ -1,4 +1,4 @@
-//! Test support for the whole workspace: peers that misbehave on purpose, and eyes to see what they left behind.
+//! Test support for the whole workspace: scripted peers that misbehave on purpose, and checks for leftover processes.
 #![expect(
     clippy::expect_used,
     clippy::panic,

@@ -1,5 +1,5 @@
-//! A PostgreSQL server of a test's own, from the system's packages: made in a temporary folder, reached on a free port,
-//! and gone with the test, however that ends.
+//! A PostgreSQL server for a test, from system packages: created in a temporary folder, on a free port, and removed
+//! with the test process, even if that is killed.
 
 use std::net::TcpListener;
 use std::os::unix::fs::chown;
@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use tempfile::TempDir;
 
-/// Where Debian and its relatives put the programs, one folder for each version.
+/// The folder of the programs on Debian-based systems, with a subfolder per version.
 const PACKAGES: &str = "/usr/lib/postgresql";
 
 /// A running server.
@@ -21,20 +21,20 @@ pub struct PostgresServer {
     folder: TempDir,
     port: u16,
     user: Option<Account>,
-    /// Stops the server when the pipe to it closes, which even a killed test does.
+    /// Stops the server when its stdin is closed, which happens even if the test is killed.
     watch: Child,
 }
 
 /// How a server is stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stop {
-    /// Connections are ended, everything is written down.
+    /// Connections are closed, all data is flushed.
     Fast,
-    /// As if the power had failed: what was written must be found again by recovery.
+    /// Like a crash: recovery is required at the next start.
     Immediate,
 }
 
-/// PostgreSQL refuses to run as root, so another account is taken then.
+/// PostgreSQL refuses to run as root, so another account is used then.
 #[derive(Debug, Clone, Copy)]
 struct Account {
     uid: u32,
@@ -42,13 +42,13 @@ struct Account {
 }
 
 impl PostgresServer {
-    /// One for all tests of a program, started by the first that asks.
+    /// A server shared by all tests of a process, started on first use.
     pub fn shared() -> &'static Self {
         static SERVER: OnceLock<PostgresServer> = OnceLock::new();
         SERVER.get_or_init(Self::start)
     }
 
-    /// A new one.
+    /// Starts a new server.
     #[must_use]
     pub fn start() -> Self {
         let programs = programs().expect(
@@ -70,10 +70,11 @@ impl PostgresServer {
         server
     }
 
-    /// Starts it after [`PostgresServer::stop`], on the same port.
+    /// Starts it again after [`PostgresServer::stop`], on the same port.
     pub fn start_again(&self) {
         let socket = self.folder.path().display();
-        // Nothing here outlives the machine, so nothing waits for the disk; a killed server still finds all it wrote.
+        // Durability across a crash of the machine is not needed, so fsync is off; a killed server still recovers its
+        // data.
         let options =
             format!("-p {} -k {socket} -h 127.0.0.1 -c fsync=off -c max_connections=200", self.port);
         let log = self.folder.path().join("log");
@@ -82,7 +83,7 @@ impl PostgresServer {
         self.run("pg_ctl", &["start", "--wait", "--pgdata", &data, "--log", &log, "--options", &options]);
     }
 
-    /// Stops it; who is connected is cut off.
+    /// Stops the server and closes its connections.
     pub fn stop(&self, how: Stop) {
         let mode = match how {
             Stop::Fast => "fast",
@@ -92,7 +93,7 @@ impl PostgresServer {
         self.run("pg_ctl", &["stop", "--wait", "--pgdata", &data, "--mode", mode]);
     }
 
-    /// A new, empty database; the answer is its URL.
+    /// Creates an empty database and returns its URL.
     #[must_use]
     pub fn new_database(&self) -> String {
         static COUNT: AtomicUsize = AtomicUsize::new(0);
@@ -108,13 +109,13 @@ impl PostgresServer {
         self.port
     }
 
-    /// The folder of its data, with its configuration.
+    /// The data folder, which contains the configuration.
     #[must_use]
     pub fn data(&self) -> PathBuf {
         self.folder.path().join("data")
     }
 
-    /// Writes a file into its folder of data that the server alone may read: certificates, settings.
+    /// Writes a file to the data folder that only the server may read: certificates, settings.
     pub fn give(&self, name: &str, content: &str) {
         use std::os::unix::fs::PermissionsExt as _;
         let path = self.data().join(name);
@@ -127,7 +128,7 @@ impl PostgresServer {
 
     fn run(&self, program: &str, arguments: &[&str]) {
         let mut command = command(&self.programs.join(program), self.user);
-        // The server is started by this too, and would keep a pipe open as long as it lives.
+        // The server inherits the output streams, so a pipe would stay open as long as it runs.
         let said = tempfile::tempfile().expect("a temporary file");
         let other = said.try_clone().expect("a second handle");
         command
@@ -151,7 +152,7 @@ impl Drop for PostgresServer {
     }
 }
 
-/// The programs of the newest version that is installed.
+/// The programs of the newest installed version.
 fn programs() -> Option<PathBuf> {
     let versions = std::fs::read_dir(PACKAGES).into_iter().flatten().flatten();
     let newest = versions.filter_map(|entry| {
@@ -165,7 +166,7 @@ fn programs() -> Option<PathBuf> {
     })
 }
 
-/// Waits for the end of this program, then stops the server and removes what it left.
+/// Starts a shell that waits for the end of this process, then stops the server and removes its files.
 fn watch(programs: &Path, folder: &Path, user: Option<Account>) -> Child {
     let script = r#"trap '' INT TERM HUP
         read -r _
@@ -185,7 +186,7 @@ fn command(program: &Path, user: Option<Account>) -> Command {
     command
 }
 
-/// The account that the packages made, or else the one that owns nothing.
+/// The account created by the packages, otherwise `nobody`.
 fn unprivileged() -> Account {
     let accounts = std::fs::read_to_string("/etc/passwd").expect("the list of accounts");
     let find = |wanted: &str| {

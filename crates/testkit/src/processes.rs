@@ -1,29 +1,29 @@
-//! What runs on this machine, read from `/proc`: tests assert with it that no process is left behind.
+//! Lists processes from `/proc`, to check that no process is left behind.
 
 use std::{
     fs, thread,
     time::{Duration, Instant},
 };
 
-/// Whether `pid` runs; a zombie that only waits to be collected does not.
+/// Whether `pid` is running; a zombie is not.
 #[must_use]
 pub fn alive(pid: u32) -> bool {
     stat(pid).is_some_and(|stat| !matches!(stat.state, 'Z' | 'X'))
 }
 
-/// Whether `pid` is a zombie: it ended, and its parent has not collected it.
+/// Whether `pid` is a zombie.
 #[must_use]
 pub fn zombie(pid: u32) -> bool {
     stat(pid).is_some_and(|stat| stat.state == 'Z')
 }
 
-/// The direct children of `pid`, zombies included: an uncollected child is a leak too.
+/// The direct children of `pid`, including zombies, which are leaks, too.
 #[must_use]
 pub fn children_of(pid: u32) -> Vec<u32> {
     all().filter(|child| stat(*child).is_some_and(|stat| stat.parent == pid)).collect()
 }
 
-/// The living processes started with `env_name=env_value` in their environment, wherever they have been moved to.
+/// The running processes with `env_name=env_value` in their initial environment, even if they were reparented.
 #[must_use]
 pub fn with_marker(env_name: &str, env_value: &str) -> Vec<u32> {
     let wanted = format!("{env_name}={env_value}");
@@ -34,7 +34,7 @@ pub fn with_marker(env_name: &str, env_value: &str) -> Vec<u32> {
         .collect()
 }
 
-/// Waits until `pid` no longer runs; false when it still does after `timeout`.
+/// Waits until `pid` has ended; `false` after `timeout`.
 #[must_use]
 pub fn gone_within(pid: u32, timeout: Duration) -> bool {
     let deadline = Instant::now() + timeout;
@@ -47,11 +47,11 @@ pub fn gone_within(pid: u32, timeout: Duration) -> bool {
     true
 }
 
-/// A program that is just being started has no environment for a moment, and is looked at again.
+/// Reads the environment; retries during exec, when it is empty for a moment.
 fn environment(pid: u32) -> Vec<u8> {
     for _ in 0..20 {
         let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
-        // The kernel's own threads have neither, and other users' processes show neither.
+        // Kernel threads and processes of other users have no readable `exe`.
         let starting =
             environment.is_empty() && alive(pid) && fs::read_link(format!("/proc/{pid}/exe")).is_ok();
         if !starting {
@@ -67,7 +67,7 @@ struct Stat {
     parent: u32,
 }
 
-/// The program's name stands in parentheses and may hold anything, so the fields are read after the last one.
+/// The process name may contain any character, so the fields are read after the last `)`.
 fn stat(pid: u32) -> Option<Stat> {
     let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     let (_, fields) = text.rsplit_once(')')?;

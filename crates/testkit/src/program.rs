@@ -1,4 +1,4 @@
-//! Finds a program of this crate for a test of any crate, and builds it when it is missing or older than its source.
+//! Finds a binary of this crate for tests of any crate, and builds it if it is missing or older than its source.
 
 use std::{
     collections::HashMap,
@@ -9,11 +9,11 @@ use std::{
     time::SystemTime,
 };
 
-/// The path of one of this crate's programs, such as `scripted-mcp`, in the profile of the running test.
+/// The path of a binary of this crate, such as `scripted-mcp`, in the profile of the running test.
 #[must_use]
 pub fn program(name: &'static str) -> PathBuf {
     static FOUND: Mutex<Option<HashMap<&'static str, PathBuf>>> = Mutex::new(None);
-    // Held while one is built: who needs the same waits for it, and cargo builds one at a time anyway.
+    // Held during a build: other callers wait, and cargo would serialize builds anyway.
     let mut found = FOUND.lock().unwrap_or_else(PoisonError::into_inner);
     found.get_or_insert_default().entry(name).or_insert_with(|| find_or_build(name)).clone()
 }
@@ -21,7 +21,7 @@ pub fn program(name: &'static str) -> PathBuf {
 fn find_or_build(name: &str) -> PathBuf {
     let folder = profile_folder();
     let path = folder.join(format!("{name}{}", env::consts::EXE_SUFFIX));
-    // Cargo builds a crate's programs for its own tests only, so for another crate's it may be missing or stale.
+    // Cargo builds the binaries of a crate only for its own tests, so for other crates it may be missing or stale.
     if !is_current(&path) {
         build(&folder, name);
     }
@@ -29,7 +29,7 @@ fn find_or_build(name: &str) -> PathBuf {
     path
 }
 
-/// `target/debug`, of a test in `target/debug/deps`.
+/// `target/debug` for a test in `target/debug/deps`.
 pub(crate) fn profile_folder() -> PathBuf {
     let test = env::current_exe().expect("a test knows its own path");
     let folder = test.parent().expect("a program stands in a folder");
@@ -69,7 +69,7 @@ fn build(profile_folder: &Path, name: &str) {
             cargo.args(["--profile", profile]);
         }
     }
-    // `target/debug`, or `target/<triple>/debug` of a build with `--target`; the tag marks the top.
+    // `target/debug`, or `target/<triple>/debug` of a build with `--target`; `CACHEDIR.TAG` marks the target folder.
     let above = profile_folder.parent().expect("a profile's folder has a parent");
     if above.join("CACHEDIR.TAG").exists() {
         cargo.arg("--target-dir").arg(above);

@@ -1,4 +1,4 @@
-//! A hub, and the real command line, in a folder of their own; at the end nothing of theirs may be left.
+//! A hub and the command line in a temporary folder, with checks that nothing is left behind.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -15,10 +15,10 @@ use toolhub::{ClientHandler, EventSink, Hub, Refusal};
 use crate::fake::Recorder;
 use crate::scripted::{self, Script};
 
-/// Marks the environment of every child that a test's servers are, so that a child left behind is found.
+/// The environment variable that identifies the servers of a test, to find leftover processes.
 const MARKER: &str = "TOOLHUB_TEST_MARKER";
 
-/// A folder with config and data, whose servers are marked.
+/// A folder with config and data, whose servers have the marker.
 #[derive(Debug)]
 struct Den {
     folder: TempDir,
@@ -74,13 +74,13 @@ impl std::fmt::Debug for Handler {
     }
 }
 
-/// A hub for tests. Close it: dropping it unclosed, or with a task or a child left, fails the test.
+/// A hub for tests. It must be closed: dropping it unclosed, or with leftover tasks or children, fails the test.
 #[derive(Debug)]
 pub struct TestHub {
     hub: Hub,
     den: Den,
     handler: Handler,
-    /// What happened.
+    /// The recorded events.
     pub events: Arc<Recorder>,
     closed: bool,
 }
@@ -93,14 +93,14 @@ impl TestHubBuilder {
         self
     }
 
-    /// Adds a server as `mcp.json` describes it.
+    /// Adds a server in the format of `mcp.json`.
     #[must_use]
     pub fn entry(mut self, id: &str, server: Value) -> Self {
         self.den.add(id, server);
         self
     }
 
-    /// Answers what servers ask.
+    /// Sets the handler of server requests.
     #[must_use]
     pub fn handler(mut self, handler: Arc<dyn ClientHandler>) -> Self {
         self.handler = Handler(handler);
@@ -136,23 +136,23 @@ async fn open(den: &Den, handler: &Handler, events: Arc<Recorder>) -> Hub {
 }
 
 impl TestHub {
-    /// Starts to build one.
+    /// Starts building a hub.
     pub fn builder() -> TestHubBuilder {
         TestHubBuilder { den: Den::new(), handler: Handler(Arc::new(Refusal)) }
     }
 
-    /// The folder of its config.
+    /// The folder of the config.
     pub fn folder(&self) -> &Path {
         self.den.folder.path()
     }
 
-    /// Ends the hub, and starts another on the same config and data.
+    /// Shuts the hub down, and starts another with the same config and data.
     pub async fn restart(&mut self) {
         self.hub.shutdown().await;
         self.hub = open(&self.den, &self.handler, Arc::clone(&self.events)).await;
     }
 
-    /// Ends the hub, and checks that nothing is left.
+    /// Shuts the hub down, and checks that nothing is left.
     pub async fn close(mut self) {
         self.hub.shutdown().await;
         self.closed = true;
@@ -177,38 +177,38 @@ impl Drop for TestHub {
     }
 }
 
-/// The real program, run in a folder of its own.
+/// The toolhub binary, run in a temporary folder.
 #[derive(Debug)]
 pub struct CommandLine {
     program: PathBuf,
     den: Den,
 }
 
-/// What a run of the program came to.
+/// The result of a run.
 #[derive(Debug)]
 pub struct Ran {
     /// The exit code.
     pub code: Option<i32>,
-    /// The answer.
+    /// The standard output.
     pub stdout: String,
-    /// Everything else.
+    /// The standard error.
     pub stderr: String,
 }
 
 impl Ran {
-    /// The answer as JSON.
+    /// The standard output as JSON.
     pub fn json(&self) -> Value {
         serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("{error} in {self:?}"))
     }
 }
 
 impl CommandLine {
-    /// The program at `program` (`env!("CARGO_BIN_EXE_toolhub")`).
+    /// Uses the binary at `program` (`env!("CARGO_BIN_EXE_toolhub")`).
     pub fn new(program: &str) -> Self {
         Self { program: program.into(), den: Den::new() }
     }
 
-    /// The folder of its config, where it runs.
+    /// The folder of the config, which is the working directory.
     pub fn folder(&self) -> &Path {
         self.den.folder.path()
     }
@@ -218,13 +218,12 @@ impl CommandLine {
         self.den.scripted(id, script);
     }
 
-    /// Adds a server as `mcp.json` describes it.
+    /// Adds a server in the format of `mcp.json`.
     pub fn entry(&mut self, id: &str, server: Value) {
         self.den.add(id, server);
     }
 
-    /// A command, not yet run: English, no colours, an environment of its own, in which its folder, and no other, is
-    /// trusted.
+    /// A command that is not started yet: English, no colours, a clean environment in which only its folder is trusted.
     pub fn command(&self, args: &[&str]) -> Command {
         let mut command = Command::new(&self.program);
         let folder = self.folder();

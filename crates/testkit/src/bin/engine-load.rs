@@ -1,5 +1,5 @@
-//! Calls a trivial native tool as often as it can, for the benchmark `engine`: with calls written down and without, side
-//! by side in rounds, by one caller and by many. Prints calls per second and the ratio.
+//! Calls a trivial native tool in a loop, for the benchmark `engine`: with and without the call log, alternating in
+//! rounds, with one and with many callers. Prints calls per second and the ratio.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use serde_json::json;
 use tokio::task::JoinSet;
 use toolhub::{Hub, ToolCall, tool};
 
-/// As the program has it.
+/// The allocator of the toolhub binary.
 #[cfg(unix)]
 #[global_allocator]
 static MEMORY: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
@@ -62,7 +62,7 @@ async fn main() -> Result<()> {
     Ok(())
 }
 
-/// Calls per second over one round.
+/// Calls per second in one round.
 async fn rate(hub: &Arc<Hub>, tool: &'static str, callers: usize) -> Result<f64> {
     let (done, failed) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
     let started = Instant::now();
@@ -74,7 +74,7 @@ async fn rate(hub: &Arc<Hub>, tool: &'static str, callers: usize) -> Result<f64>
                 let outcome = hub.call(ToolCall::new(tool, json!({}))).await;
                 done.fetch_add(1, Ordering::Relaxed);
                 failed.fetch_add(u64::from(!outcome.success()), Ordering::Relaxed);
-                // A trivial tool never waits, and others want their turn.
+                // A trivial tool never waits, so yields to other tasks.
                 tokio::task::yield_now().await;
             }
         });

@@ -1,5 +1,5 @@
-//! Meets every server of a config at once, for the benchmark `servers`: prints how many milliseconds passed until all
-//! those named `good…` were listed and had answered a call, while the others were asked for over and over.
+//! Connects to every server of a config concurrently, for the benchmark `servers`: prints the milliseconds until all
+//! named `good…` were listed and had answered a call, while the others were called in a loop.
 
 use std::convert::Infallible;
 use std::path::PathBuf;
@@ -30,7 +30,7 @@ async fn main() -> Result<()> {
     Ok(())
 }
 
-/// Until every one of them is listed and has answered.
+/// Returns the time until all are listed and have answered.
 async fn meet(hub: &Hub, ids: &[&String]) -> Result<Duration> {
     let started = Instant::now();
     try_join_all(ids.iter().map(async |id| {
@@ -43,7 +43,7 @@ async fn meet(hub: &Hub, ids: &[&String]) -> Result<Duration> {
     Ok(started.elapsed())
 }
 
-/// Asks for servers that are of no use, as a client that does not know better would; without end.
+/// Calls unusable servers in a loop, without end.
 async fn nag(hub: &Hub, ids: &[&String]) -> Infallible {
     join_all(ids.iter().map(async |id| {
         loop {

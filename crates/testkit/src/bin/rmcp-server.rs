@@ -1,4 +1,4 @@
-//! A small MCP server on the official Rust SDK, over stdio or on a port: an independent peer for tests.
+//! A small MCP server with the official Rust SDK, over stdio or HTTP: an independent peer for tests.
 #![expect(missing_docs, reason = "the SDK's macros write undocumented items")]
 
 use rmcp::handler::server::wrapper::Parameters;

@@ -1,10 +1,10 @@
-//! What the suite's servers are answered: the defaults of a form, no folders, a fixed word of a model.
+//! Responses to requests of the suite's servers: form defaults, no roots, a fixed sampling text.
 
 use serde_json::{Map, Value, json};
 use toolhub::{ClientHandler, HandlerAnswer, RawJson};
 use toolhub_core::{BoxFuture, ServerId};
 
-/// A user who agrees to everything and changes nothing.
+/// A user who accepts everything and changes nothing.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Answers;
 

@@ -1,7 +1,6 @@
-//! toolhub as the client under test of the official MCP conformance suite: a hub with one server, the one that a
-//! scenario plays. What is called is in `plan`, how the server is configured in `setup`, what it is answered in
-//! `answers`; how the suites themselves are run, also with a server, is in
-//! `suite`, and how many of their checks have to pass in `table`.
+//! toolhub as the client under test of the official MCP conformance suite: a hub with one server, that of the scenario.
+//! `plan` selects the calls, `setup` writes the configuration, `answers` responds to the server; `suite` runs the
+//! suites themselves, also against a server, and `table` has the expected number of passed checks.
 
 mod answers;
 mod plan;
@@ -24,12 +23,12 @@ use self::setup::{Scenario, Setup};
 use crate::fake::Recorder;
 use crate::oauth::browse;
 
-/// What the scenario's server is called.
+/// The id of the scenario's server.
 const SERVER: &str = "conformance";
-/// How often one run logs in: a server that wants more for ever must not get it.
+/// Maximum number of logins per run: a server may request them endlessly.
 const MOST_LOGINS: u32 = 3;
 
-/// Runs the scenario that the environment names against the server at the one argument.
+/// Runs the scenario named in the environment against the server given as argument.
 pub fn run(mut args: impl Iterator<Item = String>) -> ExitCode {
     let ran = args.next().context("usage: conformance-client URL").and_then(|url| {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
@@ -62,7 +61,7 @@ async fn play(scenario: &Scenario) -> Result<()> {
     visited
 }
 
-/// Somebody who uses the server, and logs in where that is wanted.
+/// Calls the server, and logs in if required.
 struct Visitor<'a> {
     hub: &'a Hub,
     logins: u32,
@@ -78,7 +77,7 @@ impl Visitor<'_> {
         if skills::concerns(scenario) {
             return skills::play(self.hub, scenario).await;
         }
-        // All at once: what belongs to one call must not turn up in another.
+        // Concurrently: data of one call must not leak into another.
         let mut pending = calls(scenario, &self.hub.catalog())?;
         while !pending.is_empty() {
             let outcomes = join_all(pending.iter().map(|call| self.hub.call(call.clone()))).await;
@@ -90,9 +89,9 @@ impl Visitor<'_> {
         Ok(())
     }
 
-    /// Logs in, once more where what that brought is refused at once, as the hub advises.
+    /// Logs in, and again if the new token is rejected immediately, as the hub recommends.
     async fn login(&mut self) -> Result<()> {
-        // On a thread of its own: it is sent back to a port that this one listens on.
+        // On a separate thread: the browser is redirected to a port that this thread serves.
         let show = |address: &str| {
             let address = address.to_owned();
             std::thread::spawn(move || browse(&address));
@@ -102,7 +101,7 @@ impl Visitor<'_> {
             self.logins += 1;
             match self.hub.login_at(SERVER, issuer.as_deref(), &show).await {
                 Ok(_) => return Ok(()),
-                // The owner agrees to the authorization server that the error names (SEP-2352).
+                // The user accepts the authorization server named in the error (SEP-2352).
                 Err(LoginError::Failed {
                     error: OAuthError::IssuerChanged { issuer: named, .. }, ..
                 }) => {
@@ -116,7 +115,7 @@ impl Visitor<'_> {
     }
 }
 
-/// The calls that only a login keeps from being served; any other failure is an error.
+/// Returns the calls that require a login; any other failure is an error.
 fn refused(calls: Vec<ToolCall>, outcomes: &[Outcome]) -> Result<Vec<ToolCall>> {
     let mut refused = Vec::new();
     for (call, outcome) in calls.into_iter().zip(outcomes) {

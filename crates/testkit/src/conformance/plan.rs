@@ -1,4 +1,4 @@
-//! What each scenario wants called: most of them every tool that is listed, with arguments that fit.
+//! Selects the calls of each scenario: usually every listed tool, with valid arguments.
 
 use anyhow::{Context as _, Result};
 use serde::Deserialize;
@@ -12,7 +12,7 @@ use super::setup::Scenario;
 pub(super) fn calls(scenario: &Scenario, catalog: &Catalog) -> Result<Vec<ToolCall>> {
     let call = |tool: &str, arguments: Value| ToolCall::new(tool, RawJson::from(arguments)).at(SERVER);
     match scenario.name.as_str() {
-        // To see the list is all: the tool's schema points to another document, and so it cannot be called.
+        // Only lists the tools: the schema of the tool refers to another document, so it cannot be called.
         "json-schema-ref-no-deref" => return Ok(Vec::new()),
         "json-schema-2020-12-preservation" => {
             let shown = catalog.named("json_schema_2020_12_tool").next().context("the tool is not listed")?;
@@ -45,8 +45,8 @@ struct WantedCall {
     arguments: Map<String, Value>,
 }
 
-/// The arguments without those that are null: their schemas do not allow it, so toolhub would not send them. To the
-/// suite a null and an argument left out are the same.
+/// Removes null arguments: the schemas do not allow them, so toolhub would reject the call. The suite treats a null
+/// like an omitted argument.
 fn given(mut arguments: Map<String, Value>) -> Map<String, Value> {
     arguments.retain(|_, value| !value.is_null());
     arguments

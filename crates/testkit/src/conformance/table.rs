@@ -1,4 +1,4 @@
-//! The table of `docs/conformance.md`: how many checks of each scenario pass with the fixture server alone, and how many
+//! The table of `docs/conformance.md`: the number of passed checks per scenario with the fixture server directly, and
 //! through the gateway. Tests compare every run with it.
 
 use std::collections::BTreeMap;
@@ -7,32 +7,32 @@ use super::suite::ServerReport;
 
 const TEXT: &str = include_str!("../../../../docs/conformance.md");
 
-/// Which server the suite plays with.
+/// The server under test.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Side {
     /// The fixture server itself.
     Fixture,
-    /// The gateway with the fixture server behind it.
+    /// The gateway in front of the fixture server.
     Gateway,
 }
 
-/// One scenario of the table.
+/// A row of the table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Row {
     fixture: usize,
     gateway: usize,
-    /// Why there is no check, or why fewer pass through the gateway.
+    /// Why there are no checks, or fewer through the gateway.
     reason: String,
 }
 
-/// The scenarios of one run of a suite, by name.
+/// The scenarios of a run, by name.
 type Rows = BTreeMap<String, Row>;
 
 /// Compares a report with the section of the table for this suite and selection.
 ///
 /// # Errors
-/// The difference in words, with the lines that the report would make: another number of checks in a scenario, a scenario
-/// that is missing or new, or one that is silent about its reason.
+/// Describes the difference, with the lines that the report would produce: another number of checks, a missing or new
+/// scenario, or a missing reason.
 pub fn compare(report: &ServerReport, side: Side) -> Result<(), String> {
     compare_with(TEXT, report, side)
 }
@@ -63,7 +63,7 @@ fn heading(version: &str, selection: &[String]) -> String {
     format!("## Suite {version}, `{}`", selection.join(" "))
 }
 
-/// The rows under a heading.
+/// The rows below a heading.
 fn rows(text: &str, heading: &str) -> Result<Rows, String> {
     let mut rows = Rows::new();
     let section = text.lines().skip_while(|line| *line != heading).skip(1);
@@ -82,7 +82,7 @@ fn rows(text: &str, heading: &str) -> Result<Rows, String> {
     }
 }
 
-/// Scenarios without a check, or with fewer through the gateway, must name the reason.
+/// Scenarios without checks, or with fewer through the gateway, must have a reason.
 fn unexplained(rows: &Rows) -> Result<(), String> {
     let lacks = |row: &Row| (row.gateway < row.fixture || row.gateway == 0) && row.reason.is_empty();
     let names: Vec<&str> = rows.iter().filter(|(_, row)| lacks(row)).map(|(name, _)| name.as_str()).collect();

@@ -1,11 +1,11 @@
-//! Says a scripted reply in the format of `messages`.
+//! Writes a scripted reply in the format of `messages`.
 
 use serde_json::{Value, json, value::RawValue};
 
 use super::openai::pieces;
 use super::script::ScriptedReply;
 
-/// As a stream of events.
+/// As an SSE stream.
 pub(super) fn stream(reply: &ScriptedReply) -> String {
     let mut body = String::new();
     let mut event = |data: Value| {
@@ -50,7 +50,7 @@ pub(super) fn stream(reply: &ScriptedReply) -> String {
     body
 }
 
-/// As one document.
+/// As a JSON document.
 pub(super) fn whole(reply: &ScriptedReply) -> String {
     let mut blocks: Vec<Box<RawValue>> = Vec::new();
     let raw = |text: String| RawValue::from_string(text).expect("a block is JSON");
@@ -62,7 +62,7 @@ pub(super) fn whole(reply: &ScriptedReply) -> String {
         blocks.push(raw(json!({"type": "text", "text": reply.text}).to_string()));
     }
     for (id, name, arguments) in &reply.calls {
-        // To the letter: numbers of any length stay.
+        // Verbatim, so that numbers keep all digits.
         let (id, name) = (json!(id), json!(name));
         blocks.push(raw(format!(
             "{{\"type\":\"tool_use\",\"id\":{id},\"name\":{name},\"input\":{arguments}}}"

@@ -1,4 +1,4 @@
-//! Sends a body in the pieces and to the end that a script asks for, and notices when nobody reads it any more.
+//! Sends a body in the scripted pieces and with the scripted end, and detects a disconnected client.
 
 use std::convert::Infallible;
 use std::io;
@@ -12,7 +12,7 @@ use futures_util::stream;
 use super::Stage;
 use super::script::{Ending, Pacing};
 
-/// Counts a departure when it is dropped before the answer was over.
+/// Counts a disconnect if it is dropped before the response is complete.
 #[derive(Debug)]
 pub(super) struct Guard {
     stage: Option<Arc<Stage>>,
@@ -23,7 +23,7 @@ impl Guard {
         Self { stage: Some(stage) }
     }
 
-    /// The answer is over.
+    /// Marks the response as complete.
     pub(super) fn over(mut self) {
         self.stage = None;
     }
@@ -37,7 +37,7 @@ impl Drop for Guard {
     }
 }
 
-/// One thing that happens to a body.
+/// A step of sending a body.
 enum Part {
     Bytes(Bytes),
     Wait(std::time::Duration),
@@ -64,7 +64,7 @@ pub(super) fn deliver(body: String, pacing: Pacing, ending: Ending, guard: Guard
                 Some(Part::Wait(pause)) => tokio::time::sleep(pause).await,
                 Some(Part::Break) => {
                     guard.take()?.over();
-                    // The pieces before it must be on their way first.
+                    // The previous pieces must be flushed first.
                     tokio::time::sleep(std::time::Duration::from_millis(20)).await;
                     return Some((Err(io::Error::other("cut off on purpose")), (parts, guard)));
                 }

@@ -1,5 +1,5 @@
-//! A scripted model over HTTP, in both wire formats, on a free port of this machine: it says what a test wants, as badly
-//! as a test wants, and tells what reached it. Shares no code with the project's own client.
+//! A scripted model server over HTTP, in both wire formats, on a free loopback port: returns scripted replies,
+//! including malformed ones, and records requests. Shares no code with the project's own client.
 
 mod anthropic;
 mod delivery;
@@ -25,32 +25,32 @@ use tokio_util::sync::CancellationToken;
 use self::delivery::{Guard, deliver};
 pub use self::script::{Act, CallStyle, Ending, Pacing, ScriptedReply};
 
-/// Longer than anything a test waits for in earnest.
+/// Longer than any expected wait of a test.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// A request as it came.
+/// A received request.
 #[derive(Debug, Clone)]
 pub struct Received {
-    /// The verb and the path.
+    /// Method and path.
     pub line: String,
     /// The headers.
     pub headers: HeaderMap,
-    /// The body, where it was JSON.
+    /// The body as JSON, if it is valid.
     pub body: Value,
-    /// The body, to the letter.
+    /// The body verbatim.
     pub text: String,
 }
 
-/// How often something happened.
+/// Event counters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Happened {
-    /// Requests that asked for an answer.
+    /// Chat requests.
     pub asked: usize,
-    /// Clients that went before the answer was over.
+    /// Clients that disconnected before the response was complete.
     pub departed: usize,
 }
 
-/// A running scripted model; it goes when this is dropped.
+/// A running scripted model server, stopped on drop.
 #[derive(Debug)]
 pub struct ModelServer {
     /// `http://127.0.0.1:PORT`.
@@ -61,7 +61,7 @@ pub struct ModelServer {
     thread: Option<JoinHandle<()>>,
 }
 
-/// What every request sees.
+/// State shared by all requests.
 #[derive(Debug)]
 struct Stage {
     acts: Vec<Act>,
@@ -77,13 +77,13 @@ impl Stage {
 }
 
 impl ModelServer {
-    /// Starts one that does these acts, one for each request; the last repeats. It lists a model called `scripted`.
+    /// Starts a server that performs one action per request; the last one repeats. It lists a model called `scripted`.
     #[must_use]
     pub fn start(acts: impl IntoIterator<Item = Act>) -> Self {
         Self::listing(&["scripted"], acts)
     }
 
-    /// The same, listing these models.
+    /// As `start`, listing these models.
     #[must_use]
     pub fn listing(models: &[&str], acts: impl IntoIterator<Item = Act>) -> Self {
         let (sender, happened) = watch::channel(Happened::default());
@@ -96,7 +96,7 @@ impl ModelServer {
         let (started, ready) = mpsc::channel();
         let stop = CancellationToken::new();
         let (stopped, shared) = (stop.clone(), Arc::clone(&stage));
-        // On a runtime of its own: a test may stop the clock of its own.
+        // On its own runtime: a test may pause the clock of its own.
         let thread = std::thread::spawn(move || {
             let runtime =
                 tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
@@ -114,20 +114,20 @@ impl ModelServer {
         Self { url: format!("http://{address}"), stage, happened, stop, thread: Some(thread) }
     }
 
-    /// What it was asked so far, lists of models included.
+    /// The requests so far, including those for the model list.
     #[must_use]
     pub fn received(&self) -> Vec<Received> {
         self.stage.received().clone()
     }
 
-    /// The bodies of the requests for an answer, in order.
+    /// The bodies of the chat requests, in order.
     #[must_use]
     pub fn bodies(&self) -> Vec<Value> {
         let received = self.stage.received();
         received.iter().filter(|one| one.line.starts_with("POST")).map(|one| one.body.clone()).collect()
     }
 
-    /// Waits until enough has happened; in real time, whatever the test's own clock does.
+    /// Waits until `enough` is true, in real time even if the test's clock is paused.
     pub async fn wait_for(&self, enough: impl Fn(&Happened) -> bool + Send + 'static) -> Happened {
         let mut happened = self.happened.clone();
         let waiting = tokio::task::spawn_blocking(move || {
@@ -151,7 +151,7 @@ impl Drop for ModelServer {
     }
 }
 
-/// The two formats.
+/// The wire format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Wire {
     OpenAi,

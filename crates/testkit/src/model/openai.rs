@@ -1,10 +1,10 @@
-//! Says a scripted reply in the format of `chat/completions`.
+//! Writes a scripted reply in the format of `chat/completions`.
 
 use serde_json::{Value, json};
 
 use super::script::{CallStyle, ScriptedReply};
 
-/// As a stream of events.
+/// As an SSE stream.
 pub(super) fn stream(reply: &ScriptedReply) -> String {
     let mut events = vec![delta(&json!({"role": "assistant", "content": ""}))];
     events.extend(pieces(&reply.thought).map(|piece| delta(&json!({"reasoning_content": piece}))));
@@ -21,7 +21,7 @@ pub(super) fn stream(reply: &ScriptedReply) -> String {
     body
 }
 
-/// As one document.
+/// As a JSON document.
 pub(super) fn whole(reply: &ScriptedReply) -> String {
     let calls: Vec<Value> = reply.calls.iter().map(|(id, name, arguments)| {
         json!({"id": id, "type": "function", "function": {"name": name, "arguments": arguments}})
@@ -48,7 +48,7 @@ fn delta(delta: &Value) -> Value {
     chunk(&json!([{"index": 0, "delta": delta, "finish_reason": null}]))
 }
 
-/// A few characters each.
+/// Splits a text into pieces of a few characters.
 pub(super) fn pieces(text: &str) -> impl Iterator<Item = String> {
     let characters: Vec<char> = text.chars().collect();
     let pieces: Vec<String> = characters.chunks(7).map(|piece| piece.iter().collect()).collect();
@@ -84,7 +84,7 @@ fn calls(reply: &ScriptedReply) -> Vec<Value> {
             reply.calls.iter().map(object).collect()
         }
         CallStyle::Streamed | CallStyle::Repeated => {
-            // Round after round, so that pieces of different calls take turns.
+            // Interleaves the pieces of different calls.
             let mut rounds: Vec<Vec<Value>> = Vec::new();
             let mut put = |round: usize, piece: Value| {
                 if rounds.len() <= round {

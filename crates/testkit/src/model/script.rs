@@ -1,87 +1,87 @@
-//! What a scripted model does: what it says, in which manner, and how it ends.
+//! The script of a model server: its replies, their format and their end.
 
 use std::time::Duration;
 
-/// What one request is answered with.
+/// The response to a request.
 #[derive(Debug, Clone)]
 pub enum Act {
-    /// An answer.
+    /// A reply.
     Say(ScriptedReply),
-    /// A refusal.
+    /// An error response.
     Status {
-        /// Its status.
+        /// The status.
         status: u16,
-        /// Headers beside the usual.
+        /// Additional headers.
         headers: Vec<(&'static str, String)>,
-        /// Its body.
+        /// The body.
         body: String,
     },
-    /// A body of any kind with status 200, to the letter.
+    /// A body with status 200, verbatim.
     Raw {
-        /// Its `content-type`.
+        /// The `content-type`.
         kind: &'static str,
         /// The body.
         body: String,
         /// How it ends.
         ending: Ending,
     },
-    /// Nothing, not even a status, for as long as the client waits.
+    /// No response, not even a status.
     Hang,
 }
 
 impl Act {
-    /// A refusal with a message in the form that both formats share.
+    /// An error response in the format that both APIs share.
     #[must_use]
     pub fn refuse(status: u16, message: &str) -> Self {
         let body = serde_json::json!({"error": {"message": message, "type": "error"}}).to_string();
         Self::Status { status, headers: Vec::new(), body }
     }
 
-    /// The same with a wish to be left alone for this many seconds.
+    /// An error response with `Retry-After`.
     #[must_use]
     pub fn refuse_for(status: u16, seconds: &str) -> Self {
         let body = serde_json::json!({"error": {"message": "slow down", "type": "error"}}).to_string();
         Self::Status { status, headers: vec![("retry-after", seconds.to_owned())], body }
     }
 
-    /// A stream of these events, to the letter.
+    /// A stream of these events, verbatim.
     #[must_use]
     pub fn events(body: impl Into<String>) -> Self {
         Self::Raw { kind: "text/event-stream", body: body.into(), ending: Ending::Whole }
     }
 }
 
-/// What the model says.
+/// A reply of the model.
 #[derive(Debug, Clone, Default)]
 pub struct ScriptedReply {
-    /// Its thoughts.
+    /// Thoughts.
     pub thought: String,
-    /// Its words.
+    /// Text.
     pub text: String,
-    /// Its calls: id, tool and arguments as text.
+    /// Calls: id, tool and arguments as text.
     pub calls: Vec<(String, String, String)>,
-    /// Why it stops, in OpenAI's words; from what it says, where this is empty.
+    /// The stop reason of the OpenAI format; derived from the reply if empty.
     pub stop: String,
-    /// Tokens: read, of these from a cache, written.
+    /// Tokens: input, cached input, output.
     pub usage: Option<(u64, u64, u64)>,
-    /// How calls are written.
+    /// The format of calls.
     pub style: CallStyle,
-    /// Whether the answer comes as one JSON document, whatever was asked for.
+    /// Whether the reply is a single JSON document even if streaming was requested.
     pub whole: bool,
-    /// In which pieces it comes.
+    /// How the reply is split.
     pub pacing: Pacing,
     /// How it ends.
     pub ending: Ending,
 }
 
 impl ScriptedReply {
-    /// One that says these words.
+    /// A reply with this text.
     #[must_use]
     pub fn text(text: &str) -> Self {
         Self { text: text.to_owned(), ..Self::default() }
     }
 
-    /// The same with a call.
+    /// Adds a call.
     #[must_use]
     pub fn call(mut self, tool: &str, arguments: &str) -> Self {
         let id = format!("call_{}", self.calls.len() + 1);
@@ -89,49 +89,49 @@ impl ScriptedReply {
         self
     }
 
-    /// The same, thought over.
+    /// Sets the thoughts.
     #[must_use]
     pub fn thinking(self, thought: &str) -> Self {
         Self { thought: thought.to_owned(), ..self }
     }
 
-    /// The same, counted.
+    /// Sets the usage.
     #[must_use]
     pub fn costing(self, read: u64, cached: u64, written: u64) -> Self {
         Self { usage: Some((read, cached, written)), ..self }
     }
 
-    /// The same with calls written that way.
+    /// Sets the format of calls.
     #[must_use]
     pub fn styled(self, style: CallStyle) -> Self {
         Self { style, ..self }
     }
 
-    /// The same in one JSON document.
+    /// Sends a single JSON document.
     #[must_use]
     pub fn in_one_piece(self) -> Self {
         Self { whole: true, ..self }
     }
 
-    /// The same in these pieces.
+    /// Sets how the reply is split.
     #[must_use]
     pub fn paced(self, pacing: Pacing) -> Self {
         Self { pacing, ..self }
     }
 
-    /// The same with another end.
+    /// Sets the end.
     #[must_use]
     pub fn ending(self, ending: Ending) -> Self {
         Self { ending, ..self }
     }
 
-    /// As an act.
+    /// Converts it to an action.
     #[must_use]
     pub fn act(self) -> Act {
         Act::Say(self)
     }
 
-    /// Why it stops, in OpenAI's words.
+    /// The stop reason of the OpenAI format.
     pub(super) fn reason(&self) -> &str {
         match (self.stop.as_str(), self.style) {
             ("", CallStyle::WholeObject) => "stop",
@@ -142,46 +142,46 @@ impl ScriptedReply {
     }
 }
 
-/// How calls are written in OpenAI's format, where endpoints differ.
+/// The format of calls in OpenAI's format, in which endpoints differ.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum CallStyle {
-    /// As OpenAI does: name and id first, arguments in pieces, told apart by index, here interleaved.
+    /// As OpenAI: name and id first, arguments in pieces, identified by index, interleaved.
     #[default]
     Streamed,
-    /// Each call whole in one piece, with no index.
+    /// Each call in one piece, without index.
     Whole,
-    /// The same with arguments as an object and without ids; it stops as if it were done.
+    /// The same with arguments as an object and without ids; the stop reason is `stop`.
     WholeObject,
-    /// Each call whole, every one counted as the first.
+    /// Each call in one piece, all with index 0.
     SameIndex,
     /// In pieces, with name and id repeated in each.
     Repeated,
 }
 
-/// In which pieces an answer comes.
+/// How a reply is split.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Pacing {
-    /// In one.
+    /// In one piece.
     #[default]
     AtOnce,
-    /// In two, cut before this byte.
+    /// In two pieces, split before this byte.
     SplitAt(usize),
     /// Byte by byte.
     EveryByte,
-    /// A line at a time, with this much time between.
+    /// Line by line, with this delay.
     Drip(Duration),
 }
 
-/// How an answer ends.
+/// How a reply ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Ending {
-    /// As it should.
+    /// Regularly.
     #[default]
     Whole,
-    /// The connection breaks after this many bytes.
+    /// The connection is aborted after this many bytes.
     CutAfter(usize),
-    /// The body ends in good order after this many bytes.
+    /// The body ends regularly after this many bytes.
     EndAfter(usize),
-    /// Nothing comes after this many bytes, and the connection stays.
+    /// Nothing is sent after this many bytes, and the connection stays open.
     SilentAfter(usize),
 }

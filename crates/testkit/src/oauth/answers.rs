@@ -1,4 +1,4 @@
-//! The authorization server's descriptions, registration, and the page that sends the browser back.
+//! Metadata, registration and authorization endpoints of the authorization server.
 
 use axum::body::Body;
 use axum::http::{StatusCode, header};
@@ -20,7 +20,7 @@ pub(super) fn json_with(code: u16, body: &Value) -> Response {
     (status, [(header::CONTENT_TYPE, "application/json")], Body::from(body.to_string())).into_response()
 }
 
-/// The description that stands at a well-known place.
+/// The metadata document at a well-known path.
 pub(super) fn document(stage: &Stage, path: &str) -> Option<Response> {
     let (plan, issuer_path) = (&stage.plan, stage.plan.issuer_path);
     let openid_appended = format!("{issuer_path}/.well-known/openid-configuration");
@@ -69,7 +69,7 @@ fn describe_server(stage: &Stage) -> Value {
     document
 }
 
-/// RFC 7591.
+/// Dynamic client registration (RFC 7591).
 pub(super) fn register(stage: &Stage, body: &[u8]) -> Response {
     let mut ledger = stage.ledger();
     let wish: Value = serde_json::from_slice(body).unwrap_or_default();
@@ -84,7 +84,7 @@ pub(super) fn register(stage: &Stage, body: &[u8]) -> Response {
     json_with(201, &json!({"client_id": id, "token_endpoint_auth_method": "none"}))
 }
 
-/// The user says yes, or no, and the browser is sent back at once.
+/// The authorization endpoint: grants or denies, and redirects the browser immediately.
 pub(super) fn authorize(stage: &Stage, query: &str) -> Response {
     let mut ledger = stage.ledger();
     ledger.counts.authorized += 1;

@@ -1,4 +1,4 @@
-//! A browser that goes where it is sent and shows what it finds, with nothing but a socket.
+//! A minimal browser on a plain socket that follows redirects.
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
@@ -8,18 +8,18 @@ use url::Url;
 
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Where a browser ended.
+/// The final page of a visit.
 #[derive(Debug)]
 pub struct Visited {
-    /// The last address.
+    /// The final URL.
     pub address: String,
-    /// The HTTP status there.
+    /// The HTTP status.
     pub status: u16,
-    /// The head and the page.
+    /// Head and body.
     pub page: String,
 }
 
-/// Opens an address of this machine and follows it wherever it is sent, five times at most.
+/// Opens a loopback URL and follows up to five redirects.
 #[must_use]
 pub fn browse(address: &str) -> Visited {
     let mut address = address.to_owned();

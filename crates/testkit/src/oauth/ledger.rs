@@ -1,28 +1,28 @@
-//! What the authorization server remembers: clients, codes, tokens, and how often it was asked for each.
+//! The state of the authorization server: clients, codes, tokens, and counters.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::plan::OAuthPlan;
 
-/// How often things were asked for.
+/// Request counters.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Clients registered.
+    /// Registered clients.
     pub registered: usize,
-    /// Browsers sent through.
+    /// Authorization requests.
     pub authorized: usize,
-    /// Codes redeemed.
+    /// Redeemed codes.
     pub codes: usize,
-    /// Refresh tokens used, whether they worked or not.
+    /// Used refresh tokens, valid or not.
     pub refreshed: usize,
-    /// Tokens given to clients themselves.
+    /// Tokens issued by the client credentials grant.
     pub by_client: usize,
-    /// Refresh tokens that came a second time.
+    /// Refresh tokens used a second time.
     pub reused: usize,
-    /// Tokens given back.
+    /// Revoked tokens.
     pub revoked: usize,
-    /// Requests that the protected server let in.
+    /// Requests accepted by the protected server.
     pub served: usize,
 }
 
@@ -30,11 +30,11 @@ pub struct Counts {
 #[derive(Debug, Clone)]
 pub(super) struct Client {
     pub(super) secret: Option<String>,
-    /// Where it may be sent back to; any port of this machine where this is empty.
+    /// Allowed redirect URIs; if empty, any loopback port.
     pub(super) redirects: Vec<String>,
 }
 
-/// What a code or a refresh token stands for.
+/// The grant of a code or a refresh token.
 #[derive(Debug, Clone)]
 pub(super) struct Grant {
     pub(super) client: String,
@@ -55,9 +55,9 @@ pub(super) struct Ledger {
     pub(super) complaints: Vec<String>,
     pub(super) secrets: Vec<String>,
     pub(super) last_scopes: String,
-    /// The authorization servers that the protected server names from now on, in place of its own.
+    /// The authorization servers that the protected server names, if changed.
     pub(super) issuers: Option<Vec<String>>,
-    /// Where tokens are given from now on.
+    /// The token endpoint, if changed.
     pub(super) token_endpoint: Option<String>,
 }
 
@@ -72,7 +72,7 @@ impl Ledger {
         ledger
     }
 
-    /// A new text that stands for something, and must never be seen.
+    /// Generates a secret, which must never appear in output.
     pub(super) fn secret(&mut self, what: &str) -> String {
         static COUNT: AtomicU64 = AtomicU64::new(1);
         let text = format!("{what}-{:x}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));

@@ -1,5 +1,5 @@
-//! A scripted authorization server and the MCP server it protects, on one port of this machine; and a browser that
-//! says yes to everything. Shares no code with the project's own OAuth.
+//! A scripted authorization server and the MCP server that it protects, on one loopback port; and a browser that
+//! accepts everything. Shares no code with the project's own OAuth implementation.
 
 mod answers;
 mod browser;
@@ -26,7 +26,7 @@ pub use self::ledger::Counts;
 use self::ledger::Ledger;
 pub use self::plan::{Iss, OAuthPlan};
 
-/// A running pair of servers; both go when this is dropped.
+/// A running pair of servers, stopped on drop.
 #[derive(Debug)]
 pub struct OAuthServer {
     /// The protected MCP endpoint, `http://127.0.0.1:PORT/mcp`.
@@ -36,7 +36,7 @@ pub struct OAuthServer {
     thread: Option<JoinHandle<()>>,
 }
 
-/// What every request sees.
+/// State shared by all requests.
 #[derive(Debug)]
 struct Stage {
     plan: OAuthPlan,
@@ -85,53 +85,53 @@ impl OAuthServer {
         Self { url: stage.resource(), stage, stop, thread: Some(thread) }
     }
 
-    /// What was asked of it so far.
+    /// The request counters.
     #[must_use]
     pub fn counts(&self) -> Counts {
         self.stage.ledger().counts.clone()
     }
 
-    /// What was wrong with what it was asked: empty for a client that keeps to the specifications.
+    /// Violations of the specifications by the client; empty for a correct one.
     #[must_use]
     pub fn complaints(&self) -> Vec<String> {
         self.stage.ledger().complaints.clone()
     }
 
-    /// Everything it gave out that nobody may ever see.
+    /// All issued secrets, which must never appear in output.
     #[must_use]
     pub fn secrets(&self) -> Vec<String> {
         self.stage.ledger().secrets.clone()
     }
 
-    /// The name of the authorization server.
+    /// The issuer identifier of the authorization server.
     #[must_use]
     pub fn issuer(&self) -> String {
         self.stage.issuer()
     }
 
-    /// Names these as its authorization servers from now on.
+    /// Changes the authorization servers that the protected server names.
     pub fn name_issuers(&self, issuers: &[&str]) {
         self.stage.ledger().issuers = Some(issuers.iter().map(|&issuer| issuer.to_owned()).collect());
     }
 
-    /// Says from now on that tokens are given there.
+    /// Changes the token endpoint in the metadata.
     pub fn move_tokens_to(&self, endpoint: &str) {
         self.stage.ledger().token_endpoint = Some(endpoint.to_owned());
     }
 
-    /// Lets every access token run out now.
+    /// Expires all access tokens.
     pub fn expire_access(&self) {
         self.stage.ledger().access.clear();
     }
 
-    /// Ends every login.
+    /// Revokes all tokens.
     pub fn revoke_all(&self) {
         let mut ledger = self.stage.ledger();
         ledger.access.clear();
         ledger.refresh.clear();
     }
 
-    /// The scopes of the login that was asked for last.
+    /// The scopes of the last authorization request.
     #[must_use]
     pub fn last_scopes(&self) -> String {
         self.stage.ledger().last_scopes.clone()

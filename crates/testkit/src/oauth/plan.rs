@@ -1,58 +1,58 @@
-//! How the pair of servers behaves, fault by fault.
+//! The behaviour of the pair of servers, with optional faults.
 
 use std::time::Duration;
 
-/// What the authorization server says of itself when it sends the browser back (RFC 9207).
+/// The `iss` parameter of the authorization response (RFC 9207).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Iss {
-    /// Nothing, and promises nothing.
+    /// Absent and not announced.
     Silent,
-    /// Its name, as promised.
+    /// Correct, as announced.
     Right,
-    /// Somebody else's name.
+    /// The identifier of another server.
     Wrong,
-    /// Nothing, although it promised.
+    /// Absent although announced.
     Missing,
 }
 
-/// How the servers behave. The default is a pair without fault.
+/// The behaviour of the servers. The default has no faults.
 #[derive(Debug, Clone)]
 pub struct OAuthPlan {
-    /// The path of the issuer: empty, or such as `/tenant`.
+    /// The path of the issuer: empty, or for example `/tenant`.
     pub issuer_path: &'static str,
-    /// Describe the authorization server only as OpenID providers do, after the issuer's path.
+    /// Serve the metadata only at the OpenID location, after the issuer's path.
     pub openid_only: bool,
-    /// Describe it under another issuer's name.
+    /// Serve the metadata with another issuer.
     pub wrong_issuer: bool,
-    /// Say that it knows PKCE with S256.
+    /// Announce PKCE with S256.
     pub pkce: bool,
-    /// Let clients register.
+    /// Support dynamic client registration.
     pub registration: bool,
-    /// Accept the url of a client's description as its name.
+    /// Accept the URL of a client metadata document as client id.
     pub client_documents: bool,
-    /// A client that is known already, with its password.
+    /// A preregistered client with its optional secret.
     pub client: Option<(&'static str, Option<&'static str>)>,
-    /// What it says of itself when it sends the browser back.
+    /// The `iss` parameter of the authorization response.
     pub iss: Iss,
-    /// The user says no.
+    /// Deny the authorization.
     pub denies: bool,
-    /// Tell in the challenge where the protected server is described; else only at the root's well-known place.
+    /// Include the URL of the resource metadata in the challenge; otherwise it is only at the root's well-known path.
     pub names_metadata: bool,
-    /// Describe the protected server at all.
+    /// Serve the resource metadata at all.
     pub describes: bool,
-    /// Describe it as another one.
+    /// Serve it with another resource.
     pub wrong_resource: bool,
-    /// The scope that any request needs.
+    /// The scope required for any request.
     pub scope: &'static str,
-    /// Name it already to strangers.
+    /// Include it in the challenge of unauthenticated requests.
     pub names_scope: bool,
-    /// The scopes it gives, whatever was asked for; what was asked for where this is `None`.
+    /// The granted scopes, regardless of the request; the requested ones if `None`.
     pub gives: Option<&'static str>,
-    /// How long it says that access tokens live. They do until they are made to run out.
+    /// The announced lifetime of access tokens. They are valid until expired explicitly.
     pub lifetime: Duration,
-    /// Give refresh tokens.
+    /// Issue refresh tokens.
     pub refresh: bool,
-    /// How long the token endpoint takes.
+    /// Delay of the token endpoint.
     pub token_delay: Duration,
 }
 

@@ -1,4 +1,4 @@
-//! The protected MCP server: a small one of the legacy era, that lets in who has the right token.
+//! The protected MCP server: a small legacy server that requires a valid token.
 
 use axum::http::{HeaderMap, HeaderValue, Method, header};
 use axum::response::Response;
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::Stage;
 use super::answers::{json_with, status};
 
-/// The tool that needs the scope `write`; the other needs none of its own.
+/// The tool that requires the scope `write`; the other requires none of its own.
 const WRITING: &str = "write_note";
 
 pub(super) fn answer(stage: &Stage, verb: &Method, headers: &HeaderMap, body: &[u8]) -> Response {

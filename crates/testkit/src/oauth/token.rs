@@ -1,4 +1,4 @@
-//! The token endpoint: codes with PKCE, refresh tokens that work once, and clients that ask for themselves.
+//! The token endpoint: codes with PKCE, refresh tokens for single use, and client credentials.
 
 use axum::http::{HeaderMap, header};
 use axum::response::Response;
@@ -12,7 +12,7 @@ use super::Stage;
 use super::answers::{json_with, status};
 use super::ledger::{Grant, Ledger};
 
-/// What a form says.
+/// A URL-encoded form.
 struct Form(Vec<(String, String)>);
 
 impl Form {
@@ -26,7 +26,7 @@ impl Form {
 }
 
 fn refuse(code: u16, error: &str, form: &Form) -> Response {
-    // Some servers repeat what they were given. Nobody may see it even so.
+    // Some servers echo the parameters of a request; they must not appear in output even then.
     let said =
         format!("was given {} {} {}", form.get("refresh_token"), form.get("code"), form.get("code_verifier"));
     json_with(code, &json!({"error": error, "error_description": said}))
@@ -59,7 +59,7 @@ pub(super) async fn answer(stage: &Stage, headers: &HeaderMap, body: &[u8]) -> R
     }
 }
 
-/// The client that a request comes from, if it can show that.
+/// The authenticated client of a request.
 fn client_of(ledger: &Ledger, headers: &HeaderMap, form: &Form, by_document: bool) -> Option<String> {
     let basic =
         headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok()?.strip_prefix("Basic "));
@@ -67,7 +67,7 @@ fn client_of(ledger: &Ledger, headers: &HeaderMap, form: &Form, by_document: boo
         Some(basic) => {
             let text = String::from_utf8(STANDARD.decode(basic).ok()?).ok()?;
             let (id, secret) = text.split_once(':')?;
-            // Both were encoded before they were joined (RFC 6749 §2.3.1).
+            // Both are URL-encoded before they are joined (RFC 6749 §2.3.1).
             let plain = |text: &str| parse(text.as_bytes()).next().map(|(key, _)| key.into_owned());
             (plain(id)?, plain(secret))
         }
@@ -95,7 +95,7 @@ fn refresh(ledger: &mut Ledger, form: &Form) -> Option<Grant> {
     ledger.counts.refreshed += 1;
     let token = form.get("refresh_token").to_owned();
     if ledger.spent.contains(&token) {
-        // Somebody has a copy: whoever it is, the login ends (OAuth 2.1 §4.3.1).
+        // A reused refresh token may be stolen, so all tokens are revoked (OAuth 2.1 §4.3.1).
         ledger.counts.reused += 1;
         ledger.refresh.clear();
         ledger.access.clear();
@@ -122,7 +122,7 @@ fn give(stage: &Stage, ledger: &mut Ledger, grant: Grant, kind: &str) -> Respons
     json_with(200, &answer)
 }
 
-/// RFC 7009.
+/// Token revocation (RFC 7009).
 pub(super) fn revoke(stage: &Stage, body: &[u8]) -> Response {
     let mut ledger = stage.ledger();
     if ledger.refresh.remove(Form::read(body).get("token")).is_some() {

@@ -1,4 +1,4 @@
-//! A scripted server over HTTP that lives as long as its handle.
+//! A scripted server over HTTP with the lifetime of its handle.
 
 use std::{
     fs::{self, File},
@@ -10,15 +10,14 @@ use tempfile::TempDir;
 
 use super::{Script, binary};
 
-/// A running scripted server; it and what it started are killed when this is dropped, and it goes by itself when
-/// the test process does.
+/// A running scripted server. It and its children are killed on drop; it also exits with the test process.
 #[derive(Debug)]
 pub struct HttpServer {
     /// The MCP endpoint, `http://127.0.0.1:PORT/mcp`.
     pub url: String,
     child: Child,
     folder: TempDir,
-    /// Once collected, the process id may be another's.
+    /// Whether it was waited for; its PID may be reused then.
     collected: bool,
 }
 
@@ -29,7 +28,7 @@ impl HttpServer {
         Self::launch(script, 0)
     }
 
-    /// Starts a server on this port: the same server, come back.
+    /// Starts a server on this port, for example to restart one.
     #[must_use]
     pub fn start_on(script: &Script, port: u16) -> Self {
         Self::launch(script, port)
@@ -56,7 +55,7 @@ impl HttpServer {
         server
     }
 
-    /// The server's process id.
+    /// The PID of the server.
     #[must_use]
     pub fn pid(&self) -> u32 {
         self.child.id()
@@ -69,14 +68,14 @@ impl HttpServer {
         authority.rsplit(':').next().and_then(|port| port.parse().ok()).expect("the address has a port")
     }
 
-    /// What the server has written to stderr.
+    /// The stderr output of the server.
     #[must_use]
     pub fn stderr(&self) -> String {
         let bytes = fs::read(self.folder.path().join("stderr")).unwrap_or_default();
         String::from_utf8_lossy(&bytes).into_owned()
     }
 
-    /// Kills the server now, as a crash would.
+    /// Kills the server, like a crash.
     pub fn kill(&mut self) {
         if self.collected {
             return;
@@ -84,7 +83,7 @@ impl HttpServer {
         self.collected = true;
         #[cfg(unix)]
         if let Some(group) = i32::try_from(self.child.id()).ok().and_then(rustix::process::Pid::from_raw) {
-            // It may be gone already.
+            // The process may have exited already.
             _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
         }
         _ = self.child.kill();

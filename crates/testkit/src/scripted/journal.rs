@@ -1,4 +1,4 @@
-//! Reads the journal in which a scripted server wrote what reached it.
+//! Reads the journal of a scripted server, which records received messages.
 
 use std::{
     fs,
@@ -11,10 +11,10 @@ use serde_json::Value;
 
 const POLL: Duration = Duration::from_millis(10);
 
-/// The journal of one or more scripted servers, as of the last reading.
+/// The journal of one or more scripted servers, as of the last read.
 ///
-/// Each entry has `t_ms` (Unix time) and `pid`, and either `message` (with `headers` over HTTP), `invalid` (what was
-/// no JSON) or `event`: `start`, `eof`, `term`, `exit` (`code`), `disconnect` (`method`, `id`), `child` (`child`),
+/// Each entry has `t_ms` (Unix time) and `pid`, and either `message` (with `headers` over HTTP), `invalid` (input that
+/// is not JSON) or `event`: `start`, `eof`, `term`, `exit` (`code`), `disconnect` (`method`, `id`), `child` (`child`),
 /// `http` (`verb`, `path`, `headers`: anything but a POST to the endpoint).
 #[derive(Debug, Clone)]
 pub struct Journal {
@@ -23,12 +23,12 @@ pub struct Journal {
 }
 
 impl Journal {
-    /// Reads the journal; one that is not there yet is empty.
+    /// Reads the journal; a missing file is empty.
     #[must_use]
     pub fn read(path: impl AsRef<Path>) -> Self {
         let path = path.as_ref().to_owned();
         let text = fs::read_to_string(&path).unwrap_or_default();
-        // A line still being written has no newline yet.
+        // An incomplete line has no newline yet.
         let whole = text.split_inclusive('\n').filter(|line| line.ends_with('\n'));
         let entries =
             whole.map(|line| serde_json::from_str(line).expect("a journal's line is JSON")).collect();
@@ -40,7 +40,7 @@ impl Journal {
         *self = Self::read(&self.path);
     }
 
-    /// Everything written, in order.
+    /// All entries, in order.
     #[must_use]
     pub fn entries(&self) -> &[Value] {
         &self.entries
@@ -70,7 +70,7 @@ impl Journal {
         self.entries.iter().filter(|entry| entry["event"] == name).collect()
     }
 
-    /// The processes that wrote to this journal, each once, in the order of their first entry.
+    /// The PIDs in the journal, each once, in the order of their first entry.
     #[must_use]
     pub fn pids(&self) -> Vec<u32> {
         let mut pids = Vec::new();
@@ -82,8 +82,8 @@ impl Journal {
         pids
     }
 
-    /// Reads again until `predicate` holds, and panics with what there is after `timeout`. Blocks its thread: in an
-    /// async test use [`Self::wait_for_async`].
+    /// Reads again until `predicate` is true; panics with the entries after `timeout`. Blocks the thread: use
+    /// [`Self::wait_for_async`] in async tests.
     pub fn wait_for(&mut self, predicate: impl Fn(&Self) -> bool, timeout: Duration) -> &Self {
         let deadline = Instant::now() + timeout;
         while !self.holds(&predicate, deadline) {
@@ -92,7 +92,7 @@ impl Journal {
         self
     }
 
-    /// [`Self::wait_for`] for async tests. It waits in real time even where the test's clock is paused.
+    /// [`Self::wait_for`] for async tests. Waits in real time even if the test's clock is paused.
     pub async fn wait_for_async(&mut self, predicate: impl Fn(&Self) -> bool, timeout: Duration) -> &Self {
         let deadline = Instant::now() + timeout;
         while !self.holds(&predicate, deadline) {

@@ -1,35 +1,35 @@
-//! The scripted MCP server: what tests use to start it ([`binary`], [`Script`], [`HttpServer`]) and to see what
-//! reached it ([`Journal`]). The server itself is in `player`, and shares no code with the project's own MCP crates.
+//! The scripted MCP server: the API for tests to start it ([`binary`], [`Script`], [`HttpServer`]) and to read the messages
+//! that it received ([`Journal`]). The server itself is in `player`, and shares no code with the project's own MCP crates.
 //!
 //! # The script
 //!
-//! A JSON object; every field is optional, an unknown one is an error.
+//! A JSON object; all fields are optional, unknown fields are errors.
 //!
 //! | field | meaning (default) |
 //! |---|---|
 //! | `era` | `"legacy"` (default), `"modern"` or `"both"` |
-//! | `version` | what a legacy `initialize` answers (`"2025-11-25"`); `"echo"` answers what was asked |
-//! | `supported` | the modern versions served (`["2026-07-28"]`) |
-//! | `name`, `instructions` | what the server says of itself (`"scripted"`, nothing) |
+//! | `version` | the version in the response to a legacy `initialize` (`"2025-11-25"`); `"echo"` returns the requested one |
+//! | `supported` | the supported modern versions (`["2026-07-28"]`) |
+//! | `name`, `instructions` | server name and instructions (`"scripted"`, none) |
 //! | `capabilities` | sent as written (`{"tools":{"listChanged":true}}`) |
 //! | `tools` | tool definitions, sent as written |
-//! | `page_size` | tools per page (all); `cursor_repeats: true` hands out one cursor for ever |
+//! | `page_size` | tools per page (all); `cursor_repeats: true` always returns the same cursor |
 //! | `ttlMs`, `cacheScope` | on modern lists (`60000`, `"public"`) |
-//! | `journal` | file that gets one JSON line per received message and event, see [`Journal`] |
-//! | `banner`, `stderr` | lines printed at the start on stdout (stdio only) and stderr |
-//! | `start_delay_ms` | wait before anything is served |
-//! | `session` | HTTP, legacy: hand out `Mcp-Session-Id` and demand it (`true`) |
-//! | `sse` | HTTP: answer with an event stream instead of JSON (`false`) |
+//! | `journal` | file with one JSON line per received message and event, see [`Journal`] |
+//! | `banner`, `stderr` | lines printed at startup on stdout (stdio only) and stderr |
+//! | `start_delay_ms` | delay before anything is served |
+//! | `session` | HTTP, legacy: issue `Mcp-Session-Id` and require it (`true`) |
+//! | `sse` | HTTP: respond with an event stream instead of JSON (`false`) |
 //! | `resumable` | HTTP, legacy: event streams with ids, which outlive their connection and are resumed by `GET` with `Last-Event-ID` (`false`) |
-//! | `shutdown` | `"clean"` (default: goes at end of input and at SIGTERM), `"ignore_eof"` (needs SIGTERM), `"ignore_term"` (ignores both: needs SIGKILL) |
-//! | `on` | what to do instead of the default, see below |
+//! | `shutdown` | `"clean"` (default: exits at EOF and on SIGTERM), `"ignore_eof"` (needs SIGTERM), `"ignore_term"` (ignores both, needs SIGKILL) |
+//! | `on` | actions that replace the default response, see below |
 //!
 //! The keys of `on` are `tools/call:<tool>`, a method, or `"*"` for all the rest; over HTTP also `GET` and `DELETE` of
 //! the endpoint, and `GET /other/path` (any verb) for anything beside it. The value is a list of actions, or a list
 //! of such lists: the first request takes the first, the next the next, the last repeats. The checks of the protocol
 //! (session, handshake, version, headers) come before a list, except one for `initialize`, `server/discover` or `"*"`.
 //!
-//! **A list that answers nothing ends in the default answer**: `[{"delay_ms": 500}]` is the default, late. What counts
+//! **A list without a response ends in the default response**: `[{"delay_ms": 500}]` delays the default response. What counts
 //! as an answer is marked ● below.
 //!
 //! | action | effect |

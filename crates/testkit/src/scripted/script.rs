@@ -1,4 +1,4 @@
-//! Builds the script that a test hands to the scripted server.
+//! Builds the script of a scripted server.
 
 use std::{
     collections::BTreeMap,
@@ -10,7 +10,7 @@ use std::{
 use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
 
-/// A script under construction. What is put in as [`RawValue`] reaches the wire as it was written.
+/// A script under construction. A [`RawValue`] is sent verbatim.
 #[derive(Debug, Clone, Default)]
 pub struct Script {
     fields: BTreeMap<String, Box<RawValue>>,
@@ -51,33 +51,33 @@ impl Script {
         self
     }
 
-    /// Adds a tool definition as text: key order, number of digits and vendor fields stay as they are.
+    /// Adds a tool definition as text: key order, digits of numbers and vendor fields are kept.
     #[must_use]
     pub fn tool_text(mut self, definition: &str) -> Self {
         self.tools.push(RawValue::from_string(definition.to_owned()).expect("a tool definition is JSON"));
         self
     }
 
-    /// Adds a tool that takes any object.
+    /// Adds a tool that accepts any object.
     #[must_use]
     pub fn plain_tool(self, name: &str) -> Self {
         self.tool(serde_json::json!({"name": name, "description": name, "inputSchema": {"type": "object"}}))
     }
 
-    /// Says what happens on a method, or on `tools/call:<tool>`: a list of actions, or a list of lists.
+    /// Sets the actions for a method, or for `tools/call:<tool>`: a list of actions, or a list of lists.
     #[must_use]
     pub fn on(mut self, key: &str, actions: impl Serialize) -> Self {
         self.on.insert(key.to_owned(), raw(&actions));
         self
     }
 
-    /// Writes what the server receives to this file.
+    /// Records received messages in this file.
     #[must_use]
     pub fn journal(self, path: impl AsRef<Path>) -> Self {
         self.set("journal", path.as_ref())
     }
 
-    /// The script as JSON text, which the server also takes in place of a file.
+    /// The script as JSON text, which the server also accepts in place of a file.
     #[must_use]
     pub fn json(&self) -> String {
         let mut fields = self.fields.clone();

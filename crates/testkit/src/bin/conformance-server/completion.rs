@@ -1,4 +1,4 @@
-//! What an argument may become that somebody has begun to type.
+//! Completes partially typed arguments.
 
 use rmcp::model::{CompleteRequestParams, CompleteResult, CompletionInfo, ErrorData, Reference};
 
@@ -7,7 +7,7 @@ use crate::resources::TEMPLATE;
 const PLACES: &[&str] = &["paris", "park", "party", "pisa", "prague"];
 const IDS: &[&str] = &["1", "12", "123"];
 
-/// Completes the arguments of the prompt that has two, and of the template; of others nothing is known.
+/// Completes the arguments of the prompt with two arguments, and of the resource template; others have no completions.
 pub(crate) fn complete(request: &CompleteRequestParams) -> Result<CompleteResult, ErrorData> {
     let known = match (&request.r#ref, request.argument.name.as_str()) {
         (Reference::Prompt(prompt), "arg1" | "arg2") if prompt.name == "test_prompt_with_arguments" => PLACES,

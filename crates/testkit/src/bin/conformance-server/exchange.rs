@@ -1,6 +1,6 @@
-//! One call of a tool or prompt, with the questions it may put to its caller. Fixtures are written as steps that ask
-//! or finish; here each era's way to ask is chosen: modern callers get the questions as a result and call again, legacy
-//! callers are asked while their call waits.
+//! A call of a tool or prompt, including requests for input. Fixtures are written as steps that request input or
+//! finish; this module selects the mechanism of the era: modern clients get an input-required result and call again,
+//! legacy clients get server requests during their call.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,19 +16,19 @@ use serde_json::Value;
 use crate::questions::questions;
 use crate::world::{Session, World};
 
-/// How long a legacy caller may take over one question.
+/// Timeout of a server request to a legacy client.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// How often a legacy caller is asked before the call fails: a modern one decides this for itself.
+/// Maximum number of rounds with a legacy client; a modern client limits them itself.
 const ROUNDS: usize = 8;
 
-/// What the caller brings along from the rounds before.
+/// Responses and state from earlier rounds.
 #[derive(Debug, Default)]
 pub(crate) struct Answers {
     pub(crate) responses: InputResponses,
     pub(crate) state: Option<String>,
 }
 
-/// One call, as its fixture sees it.
+/// A call, as seen by its fixture.
 pub(crate) struct Exchange {
     pub(crate) context: RequestContext<RoleServer>,
     pub(crate) arguments: JsonObject,
@@ -37,14 +37,14 @@ pub(crate) struct Exchange {
     pub(crate) session: Arc<Session>,
 }
 
-/// What a fixture makes of the answers so far.
+/// The result of a step.
 pub(crate) enum Step<R> {
     Ask(InputRequiredResult),
     Done(R),
 }
 
 impl<R> Step<R> {
-    /// Asks these, with nothing for the caller to carry.
+    /// Requests these inputs, without state.
     pub(crate) fn ask<const N: usize>(asked: [(&str, Value); N]) -> Result<Self, ErrorData> {
         Ok(Self::Ask(InputRequiredResult::from_input_requests(questions(asked)?)))
     }
@@ -55,28 +55,28 @@ impl Exchange {
         is_modern(&self.context)
     }
 
-    /// What the caller can do.
+    /// The capabilities of the client.
     pub(crate) fn capabilities(&self) -> ClientCapabilities {
         self.context.client_capabilities().unwrap_or_default()
     }
 
-    /// The least level that the caller wants to hear of, if it wants to hear anything.
+    /// The minimum log level requested by the client, if any.
     pub(crate) fn least_level(&self) -> Option<LoggingLevel> {
         if self.is_modern() { self.context.meta.log_level() } else { Some(self.session.level()) }
     }
 
-    /// An argument that has to be there and be a text.
+    /// A required string argument.
     pub(crate) fn text(&self, name: &str) -> Result<&str, ErrorData> {
         let found = self.arguments.get(name).and_then(Value::as_str);
         found.ok_or_else(|| ErrorData::invalid_params(format!("`{name}` must be a text"), None))
     }
 
-    /// A person's answer, unless it is missing or no answer to such a question.
+    /// The elicitation response; `None` if it is missing or of another type.
     pub(crate) fn elicited(&self, key: &str) -> Option<ElicitResult> {
         serde_json::from_value(self.answers.responses.get(key)?.clone()).ok()
     }
 
-    /// One field of a form that a person has filled in. A person who does not want to is not asked again.
+    /// A field of an accepted form. A declined form is an error, so that it is not requested again.
     pub(crate) fn field(&self, key: &str, field: &str) -> Result<Option<Value>, ErrorData> {
         match self.elicited(key) {
             Some(answer) if answer.action == ElicitationAction::Accept => {
@@ -87,18 +87,18 @@ impl Exchange {
         }
     }
 
-    /// What a model said, unless it is missing or no such thing.
+    /// The text of the sampling response; `None` if it is missing or of another type.
     pub(crate) fn sampled(&self, key: &str) -> Option<&str> {
         self.answers.responses.get(key)?.pointer("/content/text")?.as_str()
     }
 
-    /// Where the caller works, unless that is missing or no such thing.
+    /// The roots; `None` if they are missing or of another type.
     pub(crate) fn roots(&self, key: &str) -> Option<Vec<&str>> {
         let roots = self.answers.responses.get(key)?.get("roots")?.as_array()?;
         roots.iter().map(|root| root.get("uri")?.as_str()).collect()
     }
 
-    /// Takes steps until the fixture is done, or has questions that the caller answers by calling again.
+    /// Runs steps until the fixture finishes, or requires input that the client provides by calling again.
     pub(crate) async fn take<R>(
         &mut self,
         step: fn(&Self) -> Result<Step<R>, ErrorData>,
@@ -118,7 +118,7 @@ impl Exchange {
         Err(ErrorData::invalid_request(format!("no usable answer in {ROUNDS} rounds"), None))
     }
 
-    /// A caller is only asked what it said it can answer (2026-07-28, missing required capabilities).
+    /// Input is only requested if the client declared the capability (2026-07-28, missing required capabilities).
     fn expect_capabilities(&self, questions: &InputRequests) -> Result<(), ErrorData> {
         let declared = self.capabilities();
         let mut missing = ClientCapabilities::default();
@@ -142,7 +142,7 @@ impl Exchange {
         Err(ErrorData::missing_required_client_capability(missing))
     }
 
-    /// Puts the questions to a legacy caller, one after the other.
+    /// Sends the requests to a legacy client, one after another.
     async fn ask(&self, questions: InputRequests) -> Result<InputResponses, ErrorData> {
         let mut responses = InputResponses::new();
         for (key, question) in questions {

@@ -1,4 +1,4 @@
-//! The server as the SDK sees it: what it can do, and which part answers what.
+//! The SDK handler: declares the capabilities and dispatches requests.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ use crate::exchange::{Answers, Exchange, is_modern};
 use crate::world::{Change, Session, World};
 use crate::{completion, prompts, resources, skills, tools};
 
-/// One session with the world.
+/// A session of the server.
 pub(crate) struct Server {
     world: Arc<World>,
     session: Arc<Session>,
@@ -43,7 +43,7 @@ impl Server {
     }
 }
 
-/// What calls of tools and of prompts have in common.
+/// The common parameters of tool and prompt calls.
 struct Asked {
     arguments: Option<JsonObject>,
     responses: Option<InputResponses>,
@@ -77,7 +77,7 @@ impl ServerHandler for Server {
         Ok(ListToolsResult::with_all_items(tools::list(&self.world)))
     }
 
-    /// The SDK checks the headers of a call against the tool's schema.
+    /// The SDK validates the headers of a call against the tool's schema.
     fn get_tool(&self, name: &str) -> Option<Tool> {
         tools::get(&self.world, name)
     }
@@ -147,7 +147,7 @@ impl ServerHandler for Server {
         request: SetLevelRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
-        // 2026-07-28 names the level in each request instead, which the SDK leaves to us.
+        // 2026-07-28 has the level in each request instead; the SDK does not reject this method.
         if is_modern(&context) {
             return Err(ErrorData::method_not_found::<SetLevelRequestMethod>());
         }
@@ -183,7 +183,7 @@ impl ServerHandler for Server {
         let changes = self.session.listen(&self.world);
         tokio::select! {
             () = context.cancelled() => {}
-            // Also in the middle of a notification: nobody takes that from the SDK once the connection ends.
+            // Also interrupts a pending notification: when the connection ends, the SDK no longer receives it.
             () = self.world.closing.cancelled() => {}
             () = forward(changes, context.sink()) => {}
         }
@@ -196,7 +196,7 @@ impl ServerHandler for Server {
         context: RequestContext<RoleServer>,
     ) -> Result<CustomResult, ErrorData> {
         let mut result = skills::answer(&request)?;
-        // The SDK does this for the results that it knows.
+        // The SDK adds these members to results of known methods.
         if is_modern(&context) {
             result.insert("resultType".to_owned(), json!("complete"));
             result.insert("ttlMs".to_owned(), json!(0));
@@ -230,7 +230,7 @@ impl ServerHandler for Server {
     }
 }
 
-/// Tells a subscriber of changes, for ever. The SDK refuses those that the subscriber did not ask for, as it should.
+/// Forwards changes to a subscriber, without end. The SDK drops those that the subscriber did not request.
 async fn forward(mut changes: Receiver<Change>, sink: &SubscriptionSink) {
     loop {
         let _ = match changes.recv().await {

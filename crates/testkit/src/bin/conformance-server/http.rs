@@ -1,5 +1,5 @@
-//! The Streamable HTTP side: the SDK's own transport on a loopback port, with its checks of Host and Origin switched
-//! on, and a way for a tool to cut the stream that its answer would travel on.
+//! Streamable HTTP: the SDK's transport on a loopback port, with validation of Host and Origin, and a way for a tool to
+//! close the stream of its own response.
 
 use std::net::Ipv4Addr;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use crate::handler::Server;
 use crate::world::World;
 use crate::write_line;
 
-/// How soon a client whose stream was cut may come back: soon, since tests wait for it.
+/// Reconnection delay for clients whose stream was closed: short, since tests wait for it.
 const RETRY: Duration = Duration::from_millis(200);
 
 /// Serves until the process ends. The first line on stdout is the URL.
@@ -42,7 +42,7 @@ pub(crate) async fn serve(port: u16, world: Arc<World>) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Ends the response of the request that carries it, whatever is still to come.
+/// Ends the response of the request with this extension, even if it is incomplete.
 #[derive(Debug, Clone)]
 struct Cut(CancellationToken);
 
@@ -53,7 +53,7 @@ async fn with_cuttable_stream(mut request: Request, next: Next) -> Response {
     response.map(|body| Body::from_stream(body.into_data_stream().take_until(cut.cancelled_owned())))
 }
 
-/// Cuts the stream on which the request with these extensions is being answered; over stdio there is none.
+/// Closes the response stream of the request with these extensions; no effect over stdio.
 pub(crate) fn cut_stream(extensions: &Extensions) {
     if let Some(Cut(cut)) = extensions.get::<Parts>().and_then(|parts| parts.extensions.get()) {
         cut.cancel();

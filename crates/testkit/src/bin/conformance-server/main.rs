@@ -1,5 +1,5 @@
-//! `conformance-server stdio | http PORT`: all that the server side of the official conformance suite wants to meet,
-//! on the official Rust SDK and in both eras, so that the suite can look at it directly or at a gateway before it.
+//! `conformance-server stdio | http PORT`: all fixtures that the official conformance suite requires of a server, built
+//! with the official Rust SDK, in both eras. The suite can test it directly or through a gateway.
 #![expect(deprecated, reason = "what 2026-07-28 deprecates, logging above all, legacy clients still use")]
 
 mod completion;
@@ -41,8 +41,8 @@ async fn main() -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Serves until stdin ends. The SDK then waits some seconds for what is still being served, which a subscription would
-/// be for ever.
+/// Serves until EOF on stdin. The SDK then waits some seconds for running requests; a subscription would never end by
+/// itself, so it is cancelled.
 async fn serve_stdio(world: Arc<World>) -> anyhow::Result<()> {
     let closing = world.closing.clone();
     let (stdin, stdout) = rmcp::transport::stdio();
@@ -55,7 +55,7 @@ async fn serve_stdio(world: Arc<World>) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Writes a line and sends it on its way at once: whoever started this may wait for it.
+/// Writes and flushes a line, since the parent process may wait for it.
 fn write_line(to: &mut impl std::io::Write, line: &str) -> std::io::Result<()> {
     writeln!(to, "{line}")?;
     to.flush()

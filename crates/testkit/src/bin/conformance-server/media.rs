@@ -1,4 +1,4 @@
-//! The smallest picture and sound that are still real files, in base64.
+//! Minimal valid image and audio files, in base64.
 
 /// One red pixel.
 pub(crate) const PNG: &str =

@@ -1,4 +1,4 @@
-//! The table of prompts, and how one of them is gotten.
+//! The table of prompts, and `prompts/get`.
 
 use rmcp::model::{
     ContentBlock, ErrorData, GetPromptResponse, GetPromptResult, Prompt, PromptArgument, PromptMessage,
@@ -14,7 +14,7 @@ use crate::world::World;
 struct Fixture {
     name: &'static str,
     description: &'static str,
-    /// Names, each with what it is for; all are required.
+    /// Names and descriptions; all arguments are required.
     arguments: &'static [(&'static str, &'static str)],
     step: fn(&Exchange) -> Result<Step<GetPromptResult>, ErrorData>,
 }
@@ -58,7 +58,7 @@ const FIXTURES: &[Fixture] = &[
     },
 ];
 
-/// The prompt that comes and goes.
+/// The prompt that each change of the list adds or removes.
 const EXTRA: Fixture = Fixture {
     name: "test_added_prompt",
     description: "Is there after every other change of the list",
@@ -70,7 +70,7 @@ fn fixtures(world: &World) -> impl Iterator<Item = &'static Fixture> {
     FIXTURES.iter().chain(world.extra_prompt.is_on().then_some(&EXTRA))
 }
 
-/// All prompts that there are at this moment.
+/// The current prompts.
 pub(crate) fn list(world: &World) -> Vec<Prompt> {
     fixtures(world).map(Fixture::prompt).collect()
 }

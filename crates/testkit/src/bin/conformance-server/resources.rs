@@ -1,4 +1,4 @@
-//! The resources, the one template, and what reading them gives.
+//! The resources, the resource template, and their contents.
 
 use rmcp::model::{ErrorData, Resource, ResourceContents, ResourceTemplate};
 use serde_json::json;
@@ -6,15 +6,15 @@ use serde_json::json;
 use crate::media::PNG;
 use crate::skills;
 
-/// The template of which every id is a resource.
+/// The template; every id is a valid resource.
 pub(crate) const TEMPLATE: &str = "test://template/{id}/data";
-/// The resource that may be said to have changed.
+/// The resource for update notifications.
 pub(crate) const WATCHED: &str = "test://watched-resource";
 
 const TEXT: &str = "test://static-text";
 const BINARY: &str = "test://static-binary";
 
-/// All resources that are there without a template, those of the skills included.
+/// All resources outside the template, including those of the skills.
 pub(crate) fn list() -> Vec<Resource> {
     let mut resources = vec![
         Resource::new(TEXT, "static-text").with_description("A text").with_mime_type("text/plain"),
@@ -33,7 +33,7 @@ pub(crate) fn templates() -> Vec<ResourceTemplate> {
     vec![template.with_description("Data for an id").with_mime_type("application/json")]
 }
 
-/// What a resource holds.
+/// The content of a resource.
 pub(crate) fn read(uri: &str) -> Result<ResourceContents, ErrorData> {
     let text = |kind: &str, words: &str| ResourceContents::text(words, uri).with_mime_type(kind);
     match uri {

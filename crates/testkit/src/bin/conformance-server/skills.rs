@@ -1,4 +1,4 @@
-//! The skills extension: one skill of two files, its listing, and its directories.
+//! The skills extension: a skill with two files, its listing and its directories.
 
 use rmcp::model::{CustomRequest, ErrorCode, ErrorData, JsonObject, Resource};
 use serde_json::{Value, json};
@@ -14,12 +14,12 @@ const MANIFEST: &str = "SKILL.md";
 const MARKDOWN: &str = "text/markdown";
 const DIRECTORY: &str = "inode/directory";
 
-/// How the extension is declared: with directories that can be read.
+/// The declaration of the extension, with readable directories.
 pub(crate) fn settings() -> JsonObject {
     JsonObject::from_iter([("directoryRead".to_owned(), Value::Bool(true))])
 }
 
-/// Each file's path below the root, and what it says.
+/// The files: relative path and content.
 fn files() -> [(&'static str, String); 2] {
     let manifest = format!(
         "---\nname: {NAME}\ndescription: {DESCRIPTION}\n---\n\nSand it, then paint it. Colors: references/colors.md\n"
@@ -48,13 +48,13 @@ fn file_resource(path: &str, text: &str) -> Resource {
         .with_size(text.len() as u64)
 }
 
-/// The kind and text of one of the skill's files.
+/// MIME type and text of a file of the skill.
 pub(crate) fn file(wanted: &str) -> Option<(&'static str, String)> {
     let (_, text) = files().into_iter().find(|(path, _)| uri(path) == wanted)?;
     Some((MARKDOWN, text))
 }
 
-/// Answers the extension's methods; there is no other method that the SDK does not know.
+/// Handles the methods of the extension; all other methods unknown to the SDK are errors.
 pub(crate) fn answer(request: &CustomRequest) -> Result<JsonObject, ErrorData> {
     let wanted = request.params.as_ref().and_then(|params| params.get("uri")).and_then(Value::as_str);
     match request.method.as_str() {
@@ -87,7 +87,7 @@ fn entry() -> Value {
     })
 }
 
-/// What lies directly in a directory, if it is one: a file, or a directory that holds others.
+/// The direct children of a directory: files, and directories with files; `None` if it does not exist.
 fn children(directory: &str) -> Option<Vec<Resource>> {
     let mut found: Vec<Resource> = Vec::new();
     for (path, text) in files() {

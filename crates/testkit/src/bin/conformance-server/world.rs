@@ -1,5 +1,5 @@
-//! What all sessions of the server share, and what one session remembers. Over HTTP, modern requests
-//! have no session: each is served with a new one.
+//! State shared by all sessions, and the state of a session. Over HTTP, modern requests have no session: each gets a
+//! new one.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,10 +10,11 @@ use rmcp::task_manager::TaskManager;
 use tokio::sync::broadcast;
 use tokio_util::sync::CancellationToken;
 
-/// Subscribers that are this many changes behind miss some; each change stands for itself, so they may.
+/// Capacity of the broadcast channel. Slower subscribers miss changes, which is acceptable since changes are
+/// independent.
 const CHANGES: usize = 64;
 
-/// Something that subscribers may want to know.
+/// A change that subscribers are notified of.
 #[derive(Debug, Clone)]
 pub(crate) enum Change {
     Tools,
@@ -21,17 +22,17 @@ pub(crate) enum Change {
     Resource(String),
 }
 
-/// What all sessions share.
+/// State shared by all sessions.
 pub(crate) struct World {
     pub(crate) tasks: TaskManager,
     changes: broadcast::Sender<Change>,
-    /// Whether the tool list has its extra tool; changing the list adds or removes it.
+    /// Whether the list contains the extra tool; changing the list adds or removes it.
     pub(crate) extra_tool: Toggle,
-    /// The same of the prompt list.
+    /// The same for the list of prompts.
     pub(crate) extra_prompt: Toggle,
-    /// Ends the subscriptions, when there will be nobody to hear of changes.
+    /// Ends the subscriptions when the connection closes.
     pub(crate) closing: CancellationToken,
-    /// Seals what a client carries from round to round, with a key that lives as long as the process.
+    /// Seals the state that a client carries between rounds, with a key per process.
     pub(crate) seal: RequestStateCodec,
 }
 
@@ -48,13 +49,13 @@ impl World {
         })
     }
 
-    /// Tells all who listen; nobody need.
+    /// Publishes a change; without subscribers it is dropped.
     pub(crate) fn tell(&self, change: Change) {
         let _ = self.changes.send(change);
     }
 }
 
-/// Something that is on or off.
+/// A flag.
 #[derive(Debug, Default)]
 pub(crate) struct Toggle(AtomicBool);
 
@@ -68,11 +69,11 @@ impl Toggle {
     }
 }
 
-/// What one client has set up for itself.
+/// The state of a session.
 #[derive(Debug, Default)]
 pub(crate) struct Session {
-    /// The changes since a subscription was accepted: the SDK says so to the client before it lets us listen, and what
-    /// the client changes in between must not be missed.
+    /// Receivers created when a subscription was accepted: the SDK acknowledges it to the client before it calls the
+    /// handler, and changes in between must not be missed.
     accepted: Mutex<VecDeque<broadcast::Receiver<Change>>>,
     level: Mutex<Option<LoggingLevel>>,
     watched: Mutex<BTreeSet<String>>,
@@ -83,17 +84,17 @@ impl Session {
         *self.level.lock().unwrap_or_else(PoisonError::into_inner) = Some(level);
     }
 
-    /// The level that was asked for; a client that never asked hears everything.
+    /// The requested log level; debug if the client never set one.
     pub(crate) fn level(&self) -> LoggingLevel {
         self.level.lock().unwrap_or_else(PoisonError::into_inner).unwrap_or(LoggingLevel::Debug)
     }
 
-    /// Begins to hear of changes, for a subscription that is about to be accepted.
+    /// Starts receiving changes for a subscription that is about to be accepted.
     pub(crate) fn accept(&self, world: &World) {
         self.accepted.lock().unwrap_or_else(PoisonError::into_inner).push_back(world.changes.subscribe());
     }
 
-    /// What was heard since the oldest subscription was accepted that nobody listens to yet.
+    /// The receiver of the oldest accepted subscription without a listener.
     pub(crate) fn listen(&self, world: &World) -> broadcast::Receiver<Change> {
         let oldest = self.accepted.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
         oldest.unwrap_or_else(|| world.changes.subscribe())

@@ -1,4 +1,4 @@
-//! The floor: axum in, one pooled HTTP client out, raw bytes, nothing checked and nothing kept.
+//! The baseline: a bare axum proxy with one pooled HTTP client that copies bytes without any checks.
 
 use std::sync::Arc;
 

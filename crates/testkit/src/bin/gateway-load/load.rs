@@ -1,4 +1,4 @@
-//! Calls over HTTP, as fast as answers come: a client that costs little, so that the machine is the server's.
+//! A cheap HTTP load generator, so that most CPU time is left for the server.
 
 use std::time::{Duration, Instant};
 
@@ -9,8 +9,8 @@ use tokio::task::JoinSet;
 
 use crate::wire;
 
-/// Calls by so many callers for so long; prints calls per second, and the median, the 99th percentile and the longest time in
-/// microseconds.
+/// Runs `callers` concurrent callers for `seconds`; prints calls per second, and median, 99th percentile and maximum
+/// latency in microseconds.
 #[expect(clippy::print_stdout, reason = "the figures are for the benchmark that started it")]
 pub(crate) async fn run(url: &str, (callers, seconds): (usize, f64), manner: Manner<'_>) -> Result<()> {
     let mut all = Vec::new();
@@ -42,7 +42,7 @@ pub(crate) async fn run(url: &str, (callers, seconds): (usize, f64), manner: Man
     Ok(())
 }
 
-/// The figures, as they are printed.
+/// Formats the figures.
 pub(crate) fn report(times: &mut [Duration], took: Duration) -> Result<String> {
     ensure!(!times.is_empty(), "not one call was answered");
     times.sort_unstable();
@@ -60,7 +60,7 @@ pub(crate) fn report(times: &mut [Duration], took: Duration) -> Result<String> {
     ))
 }
 
-/// Lists the tools so many times; prints the same.
+/// Lists the tools `times` times; prints the same figures.
 #[expect(clippy::print_stdout, reason = "the figures are for the benchmark that started it")]
 pub(crate) async fn list(url: &str, times: usize, manner: Manner<'_>) -> Result<()> {
     let mut caller = Caller::of(url, manner).await?;
@@ -77,19 +77,19 @@ pub(crate) async fn list(url: &str, times: usize, manner: Manner<'_>) -> Result<
     Ok(())
 }
 
-/// In which manner of the protocol the calls are made.
+/// The protocol variant of the calls.
 #[derive(Clone, Copy)]
 pub(crate) enum Manner<'a> {
-    /// Requests that stand alone (2026-07-28).
+    /// Stateless requests (2026-07-28).
     Alone {
-        /// The tool that is called.
+        /// The tool to call.
         tool: &'a str,
     },
-    /// A session of each caller, for gateways that know no other way.
+    /// A session per caller, for gateways without stateless requests.
     Session {
-        /// The revision that is asked for.
+        /// The requested protocol revision.
         version: &'a str,
-        /// What the tool is called there.
+        /// The name of the tool at that gateway.
         tool: &'a str,
     },
 }
@@ -111,7 +111,7 @@ impl<'a> Manner<'a> {
     }
 }
 
-/// What was agreed on at the beginning.
+/// The negotiated session.
 struct Agreed {
     version: String,
     id: Option<String>,
@@ -121,14 +121,14 @@ fn memchr(text: &[u8], wanted: &[u8]) -> bool {
     text.windows(wanted.len()).any(|window| window == wanted)
 }
 
-/// One connection that is kept.
+/// A keep-alive connection.
 pub(crate) struct Caller {
     stream: TcpStream,
     host: String,
     path: String,
     count: u64,
     buffer: Vec<u8>,
-    /// The head of the last answer.
+    /// The head of the last response.
     head: String,
     session: Option<Agreed>,
 }
@@ -164,7 +164,7 @@ impl Caller {
         Ok(caller)
     }
 
-    /// Lists the tools, as clients do first, until there are any: a gateway may serve before its servers do.
+    /// Lists the tools until the list is not empty: a gateway may serve before its servers do.
     async fn await_tools(&mut self) -> Result<()> {
         for _ in 0..100 {
             let listed = self.ask("tools/list", None, &wire::list_in_session(0)).await?;
@@ -182,7 +182,7 @@ impl Caller {
         let wish =
             if self.session.is_some() { wire::call_in_session(id, tool) } else { wire::call(id, tool) };
         let body = self.ask("tools/call", Some(tool), &wish).await?;
-        // Whatever comes after it: not every gateway keeps the order of members.
+        // Gateways differ in the order of members, so either may follow the id.
         let expected = [format!(r#""id":{id},"#), format!(r#""id":{id}}}"#)];
         ensure!(
             memchr(body, b"hello hello hello")
@@ -193,7 +193,7 @@ impl Caller {
         Ok(())
     }
 
-    /// Sends a message and reads what it is answered with; a frame of chunks or events is left as it is.
+    /// Sends a message and returns the raw body of the response, with chunk or event framing.
     pub(crate) async fn ask(&mut self, method: &str, name: Option<&str>, body: &str) -> Result<&[u8]> {
         let (host, path, length) = (&self.host, &self.path, body.len());
         let about = match &self.session {
@@ -244,7 +244,7 @@ impl Caller {
     }
 }
 
-/// A header of an answer.
+/// A header of a response.
 fn field<'h>(head: &'h str, name: &str) -> Option<&'h str> {
     let mut fields = head.lines().filter_map(|line| line.split_once(':'));
     fields.find(|(found, _)| found.eq_ignore_ascii_case(name)).map(|(_, value)| value.trim())

@@ -1,5 +1,5 @@
-//! The programs of the benchmark `gateway`: a fast server to stand behind a gateway, over HTTP and over stdio; the floor,
-//! a bare pass-through; the load, which calls one address or one program and counts; and the soak.
+//! The programs of the benchmark `gateway`: a fast upstream server over HTTP and stdio; the baseline, a bare proxy; the
+//! load generator for a URL or a program; and the soak test.
 
 mod floor;
 mod load;

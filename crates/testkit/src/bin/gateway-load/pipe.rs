@@ -1,4 +1,4 @@
-//! Calls over the stdin and stdout of a program, several under way at a time.
+//! A load generator for the stdin and stdout of a program, with several calls in flight.
 
 use std::collections::HashMap;
 use std::process::Stdio;
@@ -16,7 +16,7 @@ struct Answer {
     id: u64,
 }
 
-/// Calls with so many under way for so long; prints the program's process id first, then, when it is done, the figures.
+/// Keeps `callers` calls in flight for `seconds`; prints the PID of the program first, and the figures at the end.
 #[expect(clippy::print_stdout, reason = "the figures are for the benchmark that started it")]
 pub(crate) async fn run((program, arguments): (&str, &[&str]), callers: u64, seconds: f64) -> Result<()> {
     let mut child = Command::new(program)
@@ -29,7 +29,7 @@ pub(crate) async fn run((program, arguments): (&str, &[&str]), callers: u64, sec
     let mut input = child.stdin.take().context("no stdin")?;
     let mut output = BufReader::new(child.stdout.take().context("no stdout")?);
     let mut line = String::new();
-    // The first call meets whoever stands behind.
+    // The first call connects the gateway to its server.
     input.write_all(format!("{}\n", wire::call(0, wire::TOOL)).as_bytes()).await?;
     output.read_line(&mut line).await?;
     ensure!(line.contains("hello hello hello"), "wrong answer: {line}");

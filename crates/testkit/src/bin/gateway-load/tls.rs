@@ -1,4 +1,4 @@
-//! TLS on both sides of the floor, with one certificate in a file.
+//! TLS on both sides of the baseline, with a certificate from a file.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{ClientConfig, RootCertStore, ServerConfig};
 
-/// A server with that certificate and key, which speaks HTTP/1.1.
+/// A server configuration with that certificate and key, for HTTP/1.1.
 pub(crate) fn server(certificate: &str, key: &str) -> Result<Arc<ServerConfig>> {
     let chain = CertificateDer::pem_file_iter(certificate)?.collect::<Result<Vec<_>, _>>()?;
     let key = PrivateKeyDer::from_pem_file(key)?;
@@ -19,7 +19,7 @@ pub(crate) fn server(certificate: &str, key: &str) -> Result<Arc<ServerConfig>> 
     Ok(Arc::new(config))
 }
 
-/// A client that trusts that certificate.
+/// A client configuration that trusts that certificate.
 pub(crate) fn client(certificate: &str) -> Result<ClientConfig> {
     let mut roots = RootCertStore::empty();
     for one in CertificateDer::pem_file_iter(certificate)? {

@@ -1,4 +1,4 @@
-//! A server that does as little as it can: what stands in front of it is what is measured.
+//! A server with minimal work, so that benchmarks measure the gateway in front of it.
 
 use std::io::{BufRead as _, Write as _};
 use std::net::SocketAddr;
@@ -36,7 +36,7 @@ pub(crate) async fn https(tools: usize, address: &str, config: &Arc<ServerConfig
     Ok(axum::serve(listener, router).await?)
 }
 
-/// Accepts connections whose TLS handshake succeeds, one after another.
+/// Accepts connections after their TLS handshake, one after another.
 struct TlsListener {
     listener: TcpListener,
     acceptor: TlsAcceptor,
@@ -78,7 +78,7 @@ async fn respond(State(tools): State<Arc<String>>, request: Request) -> Response
     let kind = header::HeaderValue::from_static("application/json");
     response.headers_mut().insert(header::CONTENT_TYPE, kind);
     if message.method == "initialize" {
-        // Whoever is told no session may begin one for each call.
+        // Without a session id, some gateways would start a session per call.
         let session = header::HeaderValue::from_static("one-for-all");
         response.headers_mut().insert("mcp-session-id", session);
     }

@@ -1,12 +1,12 @@
-//! The messages of the benchmark: what is asked, what is answered, and the revision both sides speak.
+//! The messages of the benchmark and their protocol revision.
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-/// The tool that is called.
+/// The tool to call.
 pub(crate) const TOOL: &str = "echo_0";
 
-/// What is read of a message.
+/// The parsed members of a message.
 #[derive(Deserialize)]
 pub(crate) struct Message<'a> {
     #[serde(borrow)]
@@ -14,46 +14,46 @@ pub(crate) struct Message<'a> {
     pub(crate) method: &'a str,
 }
 
-/// What every request says of itself.
+/// The metadata of every request.
 pub(crate) const META: &str = r#""_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}"#;
 
-/// A call that stands alone.
+/// A stateless call.
 pub(crate) fn call(id: u64, tool: &str) -> String {
     format!(
         r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"{tool}","arguments":{{"text":"hello","count":3}},{META}}}}}"#
     )
 }
 
-/// A call in a session, where nothing is said of the revision any more.
+/// A call in a session, without metadata.
 pub(crate) fn call_in_session(id: u64, tool: &str) -> String {
     format!(
         r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"{tool}","arguments":{{"text":"hello","count":3}}}}}}"#
     )
 }
 
-/// A wish for the list of tools in a session.
+/// A `tools/list` request in a session.
 pub(crate) fn list_in_session(id: u64) -> String {
     format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/list","params":{{}}}}"#)
 }
 
-/// How a session begins.
+/// The `initialize` request.
 pub(crate) fn initialize(version: &str) -> String {
     format!(
         r#"{{"jsonrpc":"2.0","id":0,"method":"initialize","params":{{"protocolVersion":"{version}","capabilities":{{}},"clientInfo":{{"name":"load","version":"1"}}}}}}"#
     )
 }
 
-/// What is said once it has begun.
+/// The notification after `initialize`.
 pub(crate) const INITIALIZED: &str = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
 
-/// A wish for the list of tools.
+/// A stateless `tools/list` request.
 pub(crate) fn list(id: u64) -> String {
     format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/list","params":{{{META}}}}}"#)
 }
 
-/// The tools of the server, as they are listed.
+/// The list of the server's tools.
 pub(crate) fn tools(count: usize) -> String {
-    // One tool has no hints: it may change something, as far as the gateway knows.
+    // One tool has no annotations, so the gateway must assume that it has side effects.
     let change = r#"{"name":"change_0","description":"Stores a text so many times.","inputSchema":{"type":"object","properties":{"text":{"type":"string"},"count":{"type":"integer"}},"required":["text"]}}"#;
     let tools: Vec<String> = (0..count)
         .map(|number| {
@@ -69,7 +69,7 @@ pub(crate) fn tools(count: usize) -> String {
     )
 }
 
-/// The answer to a message; nothing where it wants none.
+/// The response to a message; `None` for a notification.
 pub(crate) fn answer(message: &Message<'_>, tools: &str) -> Option<String> {
     let id = message.id?;
     let result = match message.method {

@@ -1,4 +1,4 @@
-//! What each action of a script does.
+//! Performs the actions of a script.
 
 use std::{
     collections::BTreeMap,
@@ -60,7 +60,7 @@ impl Performance {
             Action::DropSessions(_) => self.stage.sessions.drop_all(),
             Action::SpawnChild(child) => self.spawn_child(*child),
             Action::StopReading(_) => self.stage.stop_reading.cancel(),
-            // A count that cannot be written shows in the test that reads it.
+            // A failure is detected by the test that reads the file.
             Action::Count(path) => _ = record::count(path, self.message.id()),
             Action::Shuffle(shuffle) => {
                 let id = self.message.id().unwrap_or_default();
@@ -74,7 +74,7 @@ impl Performance {
         }
     }
 
-    /// What is written without regard to the protocol.
+    /// Writes output that ignores the protocol.
     async fn write(&mut self, action: &Action) {
         self.memory.answered = true;
         match action {
@@ -84,7 +84,7 @@ impl Performance {
                 let start =
                     message::result(self.message.id().unwrap_or("null"), &message::text_result("", false));
                 let mut bytes = start.into_bytes();
-                // The text block's content begins before its closing quote, and goes on for ever.
+                // Removes everything from the closing quote of the text on, so that the text never ends.
                 let closing = br#""}],"isError":false}}"#.len();
                 bytes.truncate(bytes.len() - closing);
                 bytes.resize(*length, b'a');
@@ -95,7 +95,7 @@ impl Performance {
         }
     }
 
-    /// What concerns the HTTP response and not its messages; nothing over stdio.
+    /// Changes the HTTP response, not its messages; no effect over stdio.
     async fn shape(&mut self, action: &Action) {
         let Some(http) = self.outlet.http() else { return };
         match action {
@@ -134,7 +134,7 @@ impl Performance {
         }
     }
 
-    /// In the server's own process group, as a child of any program is.
+    /// In the process group of the server, like a child of any program.
     fn spawn_child(&self, child: Child) {
         let output = || if child.inherits { Stdio::inherit() } else { Stdio::null() };
         let mut command = Command::new("sleep");
@@ -159,7 +159,7 @@ fn foreign(id: &Value) -> String {
     if *id == true { "987654321".to_owned() } else { id.to_string() }
 }
 
-/// As fast as the client takes it.
+/// As fast as the client reads.
 async fn flood(bytes: usize) {
     let line = [b"flood ".repeat(13), b"\n".to_vec()].concat();
     stderr(line.iter().copied().cycle().take(bytes).collect()).await;
@@ -167,7 +167,7 @@ async fn flood(bytes: usize) {
 
 pub(super) async fn stderr(bytes: Vec<u8>) {
     let mut stderr = tokio::io::stderr();
-    // A client that closed it does not read it.
+    // Fails if the client has closed it.
     _ = stderr.write_all(&bytes).await;
     _ = stderr.flush().await;
 }

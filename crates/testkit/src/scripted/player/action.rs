@@ -1,4 +1,4 @@
-//! The actions a script can order; what they do is in `perform`.
+//! The actions of a script; `act` performs them.
 
 use std::{collections::BTreeMap, path::PathBuf};
 
@@ -7,7 +7,7 @@ use serde_json::{Map, Value, value::RawValue};
 
 use super::shuffle::Shuffle;
 
-/// One step of an action list: an object with one key.
+/// A step of an action list: an object with one key.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Action {
@@ -45,7 +45,7 @@ pub(super) enum Action {
 }
 
 impl Action {
-    /// Whether over HTTP this needs an event stream to go out on.
+    /// Whether the action requires an event stream over HTTP.
     pub(super) fn streams(&self) -> bool {
         match self {
             Self::Notify(_) | Self::Progress(_) | Self::Acknowledge(_) | Self::Request(_) => true,
@@ -79,7 +79,7 @@ fn yes() -> bool {
     true
 }
 
-/// Actions to be done several times.
+/// Repeated actions.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Repeat {
@@ -88,7 +88,7 @@ pub(super) struct Repeat {
     pub(super) actions: Vec<Action>,
 }
 
-/// `true`; anything else is a mistake in the script.
+/// `true`; any other value is an error in the script.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Yes;
 
@@ -102,7 +102,7 @@ impl<'de> Deserialize<'de> for Yes {
     }
 }
 
-/// A grandchild, with its own output or with that of the server.
+/// A child process, with its own output or that of the server.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Child {
     pub(super) inherits: bool,
@@ -118,7 +118,7 @@ impl<'de> Deserialize<'de> for Child {
     }
 }
 
-/// Bytes written as hexadecimal digits; spaces between them are ignored.
+/// Bytes in hexadecimal; spaces are ignored.
 #[derive(Debug, Clone)]
 pub(super) struct Hex(pub(super) Vec<u8>);
 

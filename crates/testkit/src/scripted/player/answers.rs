@@ -1,4 +1,4 @@
-//! What a server of each era answers by default.
+//! The default responses of a server of each era.
 
 use serde::Deserialize;
 use serde_json::{Value, json, value::RawValue};
@@ -28,7 +28,7 @@ pub(super) fn default(
     }
 }
 
-/// A result with what the era wants on each: 2026-07-28 has a type and the server's name.
+/// Adds the members that the era requires in results: 2026-07-28 has a result type and the server info.
 pub(super) fn complete(scenario: &Scenario, era: Era, result: &str) -> String {
     let members = result.strip_prefix('{').unwrap_or(result);
     match era {
@@ -48,7 +48,7 @@ pub(super) fn tool(scenario: &Scenario, name: &str) -> Option<Value> {
     }
     let named = |raw: &RawValue| serde_json::from_str::<Named>(raw.get()).is_ok_and(|tool| tool.name == name);
     let raw = scenario.tools.iter().find(|raw| named(raw))?;
-    // A definition too deep for a parser is a tool all the same.
+    // A definition that is too deep for the parser is still a tool.
     Some(serde_json::from_str(raw.get()).unwrap_or_default())
 }
 
@@ -72,7 +72,7 @@ fn discover(scenario: &Scenario) -> String {
     complete(scenario, Era::Modern, &result)
 }
 
-/// Cursors are `page-N`. One that repeats leads to the second page for ever.
+/// Cursors are `page-N`. A repeating cursor always leads to the second page.
 fn list(scenario: &Scenario, era: Era, params: &Params) -> Result<String, Fault> {
     let size = scenario.page_size.unwrap_or(usize::MAX).max(1);
     let page: usize = match params.cursor.as_deref() {

@@ -1,4 +1,4 @@
-//! The checks that a server of each era makes before it looks at a request, whatever the transport.
+//! The checks of a server of each era before it handles a request, independent of the transport.
 
 use serde_json::json;
 
@@ -9,7 +9,7 @@ use super::{
     scenario::{Eras, Scenario},
 };
 
-/// The era under which one request is served.
+/// The era of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Era {
     Legacy,
@@ -17,7 +17,7 @@ pub(super) enum Era {
 }
 
 impl Era {
-    /// 2026-07-28, basic/versioning: a dual-era server selects its behaviour from how the client opens.
+    /// 2026-07-28, basic/versioning: a dual-era server selects its behaviour by the first request of the client.
     pub(super) fn of(scenario: &Scenario, message: &Message, params: &Params) -> Self {
         match scenario.era {
             Eras::Legacy => Self::Legacy,
@@ -30,7 +30,7 @@ impl Era {
     }
 }
 
-/// What is to be done for a request: the script's actions, and the refusal that the default answer would be.
+/// The decision about a request: the script's actions, and the error that replaces the default response.
 #[derive(Debug)]
 pub(super) struct Verdict {
     pub(super) actions: Actions,
@@ -38,7 +38,7 @@ pub(super) struct Verdict {
 }
 
 impl Verdict {
-    /// A list for the opening methods, or for everything, plays a server that never gets as far as its checks.
+    /// A list for the opening methods, or for `*`, is performed even if the checks fail.
     pub(super) fn new(
         scenario: &Scenario,
         message: &Message,
@@ -52,19 +52,19 @@ impl Verdict {
     }
 }
 
-/// A legacy server serves nothing but pings before its handshake is complete. The code is that of the Python SDK.
+/// A legacy server accepts only pings before its handshake is complete. The error code is that of the Python SDK.
 pub(super) fn legacy(peer: &Peer, message: &Message) -> Option<Fault> {
     let method = message.method();
     let open = matches!(method, "initialize" | "ping") || method.starts_with("notifications/");
     (!open && !peer.is_ready()).then(|| Fault::new(400, -32602, "Invalid request parameters"))
 }
 
-/// 2026-07-28, basic#_meta and basic/versioning: every request names a version the server knows, and capabilities.
+/// 2026-07-28, basic#_meta and basic/versioning: every request contains a supported version, and capabilities.
 pub(super) fn modern(scenario: &Scenario, message: &Message, params: &Params) -> Option<Fault> {
     if message.method() == "initialize" {
         return Some(unsupported(scenario, params.protocol_version.as_deref()));
     }
-    // A notification carries none of this.
+    // Notifications contain neither.
     message.id.as_ref()?;
     let Some(version) = params.meta.version.as_deref() else {
         return Some(Fault::new(400, -32602, "Missing _meta field: io.modelcontextprotocol/protocolVersion"));

@@ -10,7 +10,7 @@ use super::{
     scenario::Scenario,
 };
 
-/// Refuses a request whose headers do not say what its body says.
+/// Rejects a request whose headers contradict its body.
 pub(super) fn check(
     scenario: &Scenario,
     headers: &HeaderMap,
@@ -36,7 +36,7 @@ pub(super) fn check(
     }
 }
 
-/// Each annotated parameter that has a value stands in its header too, and no other does.
+/// Each annotated parameter with a value must have its header, and others must not.
 fn parameters(headers: &HeaderMap, tool: &Value, params: &Params) -> Result<(), Fault> {
     let arguments = params.arguments.as_deref().and_then(|raw| serde_json::from_str(raw.get()).ok());
     let arguments: Value = arguments.unwrap_or_default();
@@ -55,7 +55,7 @@ fn parameters(headers: &HeaderMap, tool: &Value, params: &Params) -> Result<(), 
     Ok(())
 }
 
-/// The annotations reachable by `properties` alone, each with the path of its parameter.
+/// The annotations reachable through `properties` only, each with the path of its parameter.
 fn annotated(schema: &Value) -> Vec<(String, Vec<String>)> {
     let mut found = Vec::new();
     for (key, property) in schema["properties"].as_object().into_iter().flatten() {
@@ -73,7 +73,7 @@ fn annotated(schema: &Value) -> Vec<(String, Vec<String>)> {
 fn matches(header: &str, text: &str, value: &Value) -> Result<(), Fault> {
     match value {
         Value::String(body) => same(header, text, body),
-        // Numbers are compared as numbers: 42.0 is 42.
+        // Numbers are compared by value: 42.0 equals 42.
         Value::Number(body) if text.parse::<f64>().ok() == body.as_f64() => Ok(()),
         other => same(header, text, &other.to_string()),
     }

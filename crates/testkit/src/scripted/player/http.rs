@@ -29,7 +29,7 @@ use super::{
     stage::Stage,
 };
 
-/// Listens on this port, says so on stdout, and serves for ever.
+/// Listens on this port, prints the URL to stdout, and serves without end.
 pub(super) async fn serve(stage: Arc<Stage>, port: u16) -> io::Result<()> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).await?;
     let line = format!("listening on http://{}/mcp\n", listener.local_addr()?);
@@ -40,7 +40,7 @@ pub(super) async fn serve(stage: Arc<Stage>, port: u16) -> io::Result<()> {
     axum::serve(listener, routes.layer(DefaultBodyLimit::disable()).with_state(stage)).await
 }
 
-/// A message of the protocol.
+/// Handles a POST to the endpoint.
 async fn receive(State(stage): State<Arc<Stage>>, headers: HeaderMap, body: Bytes) -> Response {
     let text = String::from_utf8_lossy(&body);
     stage.journal.message(&text, Some(&readable(&headers)));
@@ -68,7 +68,7 @@ async fn receive(State(stage): State<Arc<Stage>>, headers: HeaderMap, body: Byte
     play(&stage, Turn { peer, era, message, params, verdict }, outlet, pending).await
 }
 
-/// Anything but a POST to the endpoint: resuming a stream, ending a session, or what the script has for it.
+/// Handles anything but a POST to the endpoint: resuming a stream, ending a session, or scripted paths.
 async fn other(State(stage): State<Arc<Stage>>, verb: Method, uri: Uri, headers: HeaderMap) -> Response {
     let path = uri.path();
     let details = json!({"verb": verb.as_str(), "path": path, "headers": readable(&headers)});
@@ -90,7 +90,7 @@ async fn other(State(stage): State<Arc<Stage>>, verb: Method, uri: Uri, headers:
     }
 }
 
-/// A request that is no message, answered by actions alone.
+/// Performs actions for a request that is not a message.
 async fn improvise(stage: &Arc<Stage>, key: &str, actions: Actions) -> Response {
     let framing = if actions.iter().any(Action::streams) { Framing::Events } else { Framing::Json };
     let (outlet, pending) = HttpOut::direct(framing);
@@ -100,7 +100,8 @@ async fn improvise(stage: &Arc<Stage>, key: &str, actions: Actions) -> Response 
     play(stage, turn, outlet, pending).await
 }
 
-/// 2025-11-25, basic/transports: a GET with `Last-Event-ID` goes on where a stream was cut. There is no other GET stream.
+/// 2025-11-25, basic/transports: a GET with `Last-Event-ID` resumes an interrupted stream. There is no other GET
+/// stream.
 async fn resume(stage: &Arc<Stage>, headers: &HeaderMap) -> Response {
     let place = http_gate::text(headers, "last-event-id").and_then(|id| stage.streams.find(id));
     let Some((log, place)) = place else { return StatusCode::METHOD_NOT_ALLOWED.into_response() };
@@ -123,14 +124,14 @@ struct Turn {
     verdict: Verdict,
 }
 
-/// Runs the actions in a task of their own, so that in the legacy era they survive their connection.
+/// Runs the actions in a separate task, so that in the legacy era they survive their connection.
 async fn play(stage: &Arc<Stage>, turn: Turn, outlet: HttpOut, pending: Pending) -> Response {
     let Turn { peer, era, message, params, verdict } = turn;
     let cancelled = match message.id() {
         Some(id) if era == Era::Legacy => stage.under_way.begin(&peer.session, id),
         _ => CancellationToken::new(),
     };
-    // 2026-07-28: closing the response cancels. 2025-11-25: it must not.
+    // 2026-07-28: closing the response cancels the request. 2025-11-25: it must not.
     let watch = Watch::new(stage, &message, (era == Era::Modern).then(|| cancelled.clone()));
     let (stage, memory) = (Arc::clone(stage), Memory::default());
     let tasks = stage.tasks.clone();

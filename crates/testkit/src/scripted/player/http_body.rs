@@ -1,4 +1,4 @@
-//! Makes an HTTP response of what the actions send, cuts it where they say, and notices a client that goes away.
+//! Builds an HTTP response from the output of the actions, aborts it where scripted, and detects a disconnected client.
 
 use std::{
     io,
@@ -20,12 +20,12 @@ use super::{
     stage::Stage,
 };
 
-/// Notices that the connection closed before its answer was complete: it is dropped while still armed.
+/// Detects that the connection closed before the response was complete: it is dropped while still armed.
 #[derive(Debug)]
 pub(super) struct Watch {
     stage: Arc<Stage>,
     what: Value,
-    /// Where a closed connection cancels the request.
+    /// Cancelled on disconnect, if that cancels the request.
     cancels: Option<CancellationToken>,
     armed: bool,
 }
@@ -50,10 +50,10 @@ impl Drop for Watch {
     }
 }
 
-/// Waits for the head, and lets the body follow as it comes.
+/// Waits for the head, and streams the body.
 pub(super) async fn respond(pending: Pending, mut watch: Watch) -> Response {
     let Ok(head) = pending.head.await else {
-        // A body that fails at once breaks the connection before the head is flushed.
+        // A body that fails immediately aborts the connection before the head is flushed.
         return Response::new(Body::from_stream(Parts { parts: pending.parts, watch, cut: Some(Cut::Now) }));
     };
     let body = if head.has_body {
@@ -76,7 +76,7 @@ struct Parts {
 #[derive(Debug, Clone, Copy)]
 enum Cut {
     Now,
-    /// What was sent before is flushed when the body has nothing more to give.
+    /// Previous output is flushed when the body has no more data.
     AfterFlush,
 }
 

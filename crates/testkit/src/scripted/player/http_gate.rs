@@ -1,4 +1,4 @@
-//! Who may come in over HTTP: the session and version of a legacy client, the headers of a modern one.
+//! The HTTP checks: session and version of a legacy client, headers of a modern one.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use super::{
 
 const LEGACY: [&str; 4] = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"];
 
-/// A message at the door.
+/// A received message.
 #[derive(Debug)]
 pub(super) struct Caller<'a> {
     pub(super) headers: &'a HeaderMap,
@@ -24,7 +24,7 @@ pub(super) struct Caller<'a> {
 }
 
 impl Caller<'_> {
-    /// A version header of ours makes a request modern even where its body does not say so.
+    /// A supported version header makes a request modern even if its body does not.
     pub(super) fn era(&self, stage: &Stage) -> Era {
         let scenario = &stage.scenario;
         let version = text(self.headers, "mcp-protocol-version");
@@ -35,7 +35,7 @@ impl Caller<'_> {
         Era::of(scenario, self.message, self.params)
     }
 
-    /// The client's state, and the refusal if its request is not served.
+    /// The state of the client, and the error if its request is rejected.
     pub(super) fn admit(&self, stage: &Stage, era: Era) -> (Arc<Peer>, Option<Fault>) {
         let negotiated = negotiation(self.headers).err();
         match era {
@@ -74,7 +74,7 @@ impl Caller<'_> {
     }
 }
 
-/// The peer of the session that a request names.
+/// The peer of the session in the headers.
 pub(super) fn session(stage: &Stage, headers: &HeaderMap) -> Result<Arc<Peer>, Fault> {
     if !stage.scenario.session {
         return Ok(Peer::stateless());
@@ -84,7 +84,7 @@ pub(super) fn session(stage: &Stage, headers: &HeaderMap) -> Result<Arc<Peer>, F
     stage.sessions.find(id).ok_or_else(|| Fault::new(404, -32600, "Session not found"))
 }
 
-/// Both eras demand that a client takes JSON and event streams, and sends JSON.
+/// Both eras require that a client accepts JSON and event streams, and sends JSON.
 fn negotiation(headers: &HeaderMap) -> Result<(), Fault> {
     let accepted = text(headers, header::ACCEPT.as_str()).unwrap_or_default();
     let takes = |kind: &str| accepted.contains(kind) || accepted.contains("*/*");

@@ -1,4 +1,4 @@
-//! The response of one HTTP request while its actions run: the head waits until the first part of the body.
+//! The response to an HTTP request while its actions run: the head is sent with the first part of the body.
 
 use std::sync::Arc;
 
@@ -8,12 +8,12 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::resume::StreamLog;
 
-/// How messages are put into the body.
+/// How messages are encoded in the body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Framing {
     Json,
     Events,
-    /// The answer to a notification holds none.
+    /// The response to a notification has no messages.
     None,
 }
 
@@ -21,7 +21,7 @@ pub(super) enum Framing {
 #[derive(Debug)]
 pub(super) enum Part {
     Data(Bytes),
-    /// The connection is to break here.
+    /// Aborts the connection.
     Cut,
 }
 
@@ -33,18 +33,18 @@ pub(super) struct Head {
     pub(super) has_body: bool,
 }
 
-/// The other end: what the HTTP handler makes a response of.
+/// The receiving side, from which the HTTP handler builds a response.
 #[derive(Debug)]
 pub(super) struct Pending {
-    /// An error means: break the connection before any answer.
+    /// An error means that the connection is aborted before any response.
     pub(super) head: oneshot::Receiver<Head>,
     pub(super) parts: mpsc::Receiver<Part>,
 }
 
-/// The response under way.
+/// A response in progress.
 #[derive(Debug)]
 pub(super) struct HttpOut {
-    /// Gone once sent.
+    /// `None` after it was sent.
     head: Option<oneshot::Sender<Head>>,
     status: StatusCode,
     status_is_scripted: bool,
@@ -56,7 +56,7 @@ pub(super) struct HttpOut {
 #[derive(Debug)]
 enum Body {
     Direct(mpsc::Sender<Part>),
-    /// The stream outlives the connection; a pump carries it to whoever reads.
+    /// The stream outlives the connection; a task copies it to the current reader.
     Logged(Arc<StreamLog>),
 }
 
@@ -66,7 +66,7 @@ impl HttpOut {
         Self::new(framing, Body::Direct(sender), parts)
     }
 
-    /// Also returns the sender for the log's pump.
+    /// Also returns the sender for the task that copies the log.
     pub(super) fn logged(log: Arc<StreamLog>) -> (Self, Pending, mpsc::Sender<Part>) {
         let (sender, parts) = mpsc::channel(16);
         let (out, pending) = Self::new(Framing::Events, Body::Logged(log), parts);
@@ -81,13 +81,13 @@ impl HttpOut {
         (out, Pending { head, parts })
     }
 
-    /// The status that the script orders.
+    /// Sets the scripted status.
     pub(super) fn order_status(&mut self, code: u16) {
         self.suggest_status(code);
         self.status_is_scripted = true;
     }
 
-    /// The status that goes with an answer, unless the script ordered one.
+    /// Sets the status of a response, unless the script has set one.
     pub(super) fn suggest_status(&mut self, code: u16) {
         if let Some(status) = StatusCode::from_u16(code).ok().filter(|_| !self.status_is_scripted) {
             self.status = status;
@@ -108,7 +108,7 @@ impl HttpOut {
         }
     }
 
-    /// A JSON-RPC message: the body itself, or an event of it.
+    /// Sends a JSON-RPC message: the body itself, or an event in it.
     pub(super) async fn message(&mut self, text: &str) {
         self.begin(true);
         match (self.framing, &self.body) {
@@ -124,7 +124,7 @@ impl HttpOut {
         self.push(bytes).await;
     }
 
-    /// An event or body that stays open.
+    /// Sends the start of an event or body that stays open.
     pub(super) async fn endless(&mut self, bytes: Vec<u8>) {
         self.begin(true);
         if self.framing == Framing::Events {
@@ -135,8 +135,8 @@ impl HttpOut {
         }
     }
 
-    /// Breaks the connection; before the head if nothing was sent. A stream that can be resumed first hands out the
-    /// id to resume from.
+    /// Aborts the connection; before the head if nothing was sent. A resumable stream first sends the id to resume
+    /// from.
     pub(super) async fn cut(&mut self) {
         match &self.body {
             Body::Logged(log) => {
@@ -151,13 +151,13 @@ impl HttpOut {
         }
     }
 
-    /// The actions are done: a response without a body goes out now.
+    /// Ends the response after the last action; one without a body is sent now.
     pub(super) fn finish(&mut self) {
         self.begin(false);
         self.end();
     }
 
-    /// The client cancelled: an event stream ends, a JSON answer cannot.
+    /// Ends the response of a cancelled request: an event stream ends, a JSON response is not sent.
     pub(super) fn abandon(&mut self) {
         if self.framing == Framing::Events {
             self.begin(true);
@@ -185,7 +185,7 @@ impl HttpOut {
         if let Body::Logged(log) = &self.body {
             log.prime();
         }
-        // The client may be gone.
+        // Fails if the client has disconnected.
         _ = sender.send(Head { status: self.status, headers, has_body });
     }
 

@@ -1,10 +1,10 @@
-//! JSON-RPC as far as the scripted server needs it: what comes in is read leniently, what goes out is put together as
-//! text, so that raw JSON stays as it was written.
+//! Minimal JSON-RPC for the scripted server: input is parsed leniently, output is built as text, so that raw JSON is
+//! kept verbatim.
 
 use serde::Deserialize;
 use serde_json::{Value, value::RawValue};
 
-/// A message from the client: a request, a notification, or its answer to a request of ours.
+/// A message from the client: a request, a notification, or a response to a server request.
 #[derive(Debug, Default, Deserialize)]
 pub(super) struct Message {
     pub(super) id: Option<Box<RawValue>>,
@@ -13,7 +13,7 @@ pub(super) struct Message {
 }
 
 impl Message {
-    /// What stands for an HTTP request that is no message.
+    /// Represents an HTTP request that is not a message.
     pub(super) fn named(method: &str) -> Self {
         Self { method: Some(method.to_owned()), ..Self::default() }
     }
@@ -26,19 +26,19 @@ impl Message {
         self.id.as_deref().map(RawValue::get)
     }
 
-    /// An answer to a request of ours has an id and no method.
+    /// A response to a server request has an id and no method.
     pub(super) fn is_answer(&self) -> bool {
         self.method.is_none()
     }
 
-    /// Parameters of a shape no method has are read as none.
+    /// Parameters of an unexpected type are ignored.
     pub(super) fn params(&self) -> Params {
         let params = self.params.as_deref().and_then(|raw| serde_json::from_str(raw.get()).ok());
         params.unwrap_or_default()
     }
 }
 
-/// The parameters that any method looks at.
+/// The parameters of all methods.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Params {
@@ -53,7 +53,7 @@ pub(super) struct Params {
     pub(super) meta: Meta,
 }
 
-/// The metadata that a request carries.
+/// The metadata of a request.
 #[derive(Debug, Default, Deserialize)]
 pub(super) struct Meta {
     #[serde(rename = "progressToken")]
@@ -64,7 +64,7 @@ pub(super) struct Meta {
     pub(super) capabilities: Option<Box<RawValue>>,
 }
 
-/// A refusal: a JSON-RPC error and the HTTP status that goes with it.
+/// A JSON-RPC error and its HTTP status.
 #[derive(Debug, Clone)]
 pub(super) struct Fault {
     pub(super) status: u16,
@@ -82,7 +82,7 @@ impl Fault {
         Self { data: Some(data.to_string()), ..self }
     }
 
-    /// The error response; without an id when the request's is unknown.
+    /// The error response; without an id if that of the request is unknown.
     pub(super) fn response(&self, id: Option<&str>) -> String {
         let id = id.map(|id| format!(r#""id":{id},"#)).unwrap_or_default();
         let (code, message) = (self.code, quote(&self.message));
@@ -111,7 +111,7 @@ pub(super) fn text_result(text: &str, is_error: bool) -> String {
     format!(r#"{{"content":[{{"type":"text","text":{text}}}],"isError":{is_error}}}"#)
 }
 
-/// Raw JSON on one line. A newline can only stand between tokens, never inside a JSON string.
+/// Raw JSON on one line. A raw newline can only occur between tokens, never inside a JSON string.
 pub(super) fn one_line(json: &str) -> String {
     json.replace(['\n', '\r'], " ")
 }

@@ -1,4 +1,4 @@
-//! The program `scripted-mcp`: reads its script, serves it, and ends when the script, the client or a signal says so.
+//! The program `scripted-mcp`: reads its script, serves it, and exits as scripted, at EOF or on a signal.
 
 mod act;
 mod action;
@@ -36,12 +36,12 @@ use self::{scenario::Scenario, stage::Stage};
 
 const USAGE: &str = "usage: scripted-mcp stdio SCRIPT | scripted-mcp http SCRIPT [--port PORT] [--until-eof]";
 
-/// Runs the scripted server with the arguments of its command line.
+/// Runs the scripted server with its command-line arguments.
 pub fn play(arguments: impl Iterator<Item = OsString>) -> ExitCode {
     match parse(arguments).and_then(run) {
         Ok(code) => ExitCode::from(code),
         Err(problem) => {
-            // There is nowhere else to say it.
+            // Errors of writing to stderr cannot be reported.
             _ = writeln!(io::stderr(), "scripted-mcp: {problem}");
             ExitCode::from(2)
         }
@@ -57,7 +57,7 @@ enum Transport {
     Stdio,
     Http {
         port: u16,
-        /// The end of stdin ends the server: it does not outlive the test that holds the other end.
+        /// Exit at EOF on stdin, so that the server does not outlive the test process.
         until_eof: bool,
     },
 }
@@ -88,7 +88,7 @@ fn run(invocation: Invocation) -> Result<u8, String> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| format!("no runtime: {error}"))?;
     let code = runtime.block_on(live(invocation));
-    // A thread may hang in a read of stdin for ever.
+    // A thread may be blocked in a read of stdin.
     runtime.shutdown_background();
     code
 }
@@ -127,7 +127,7 @@ async fn end_of_input() {
     while input.read(&mut ignored).await.is_ok_and(|read| read > 0) {}
 }
 
-/// Completes at a SIGTERM that is to end the process. The signal is caught from the call on.
+/// Completes on a SIGTERM that ends the process. The signal is caught from this call on.
 #[cfg(unix)]
 fn termination(stage: Arc<Stage>) -> Result<impl Future<Output = ()>, String> {
     use tokio::signal::unix::{SignalKind, signal};

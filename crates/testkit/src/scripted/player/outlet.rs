@@ -1,4 +1,4 @@
-//! Where a request's answer goes: lines on stdout, or the response of its HTTP request.
+//! The destination of a response: lines on stdout, or an HTTP response.
 
 use tokio::{
     io::{AsyncWrite, AsyncWriteExt},
@@ -7,7 +7,7 @@ use tokio::{
 
 use super::http_out::HttpOut;
 
-/// The way back to the client.
+/// The connection to the client.
 #[derive(Debug)]
 pub(super) enum Outlet {
     Lines(Lines),
@@ -15,7 +15,7 @@ pub(super) enum Outlet {
 }
 
 impl Outlet {
-    /// A whole JSON-RPC message.
+    /// Sends a JSON-RPC message.
     pub(super) async fn message(&mut self, text: &str) {
         match self {
             Self::Lines(lines) => lines.line(text).await,
@@ -23,7 +23,7 @@ impl Outlet {
         }
     }
 
-    /// A line over stdio, a part of the body over HTTP; nothing else is added.
+    /// Sends a line over stdio, a part of the body over HTTP, verbatim.
     pub(super) async fn raw(&mut self, text: &str) {
         match self {
             Self::Lines(lines) => lines.line(text).await,
@@ -38,7 +38,7 @@ impl Outlet {
         }
     }
 
-    /// The beginning of a message that never ends.
+    /// Sends the start of a message that never ends.
     pub(super) async fn endless(&mut self, bytes: Vec<u8>) {
         match self {
             Self::Lines(lines) => lines.send(bytes, After::FallSilent).await,
@@ -54,7 +54,7 @@ impl Outlet {
     }
 }
 
-/// A handle to the one writer of stdout: what is handed over is written whole, whatever becomes of the sender.
+/// A handle of the writer of stdout: packets are written completely, even if the sender is dropped.
 #[derive(Debug, Clone)]
 pub(super) struct Lines(mpsc::Sender<Packet>);
 
@@ -72,7 +72,7 @@ enum After {
 }
 
 impl Lines {
-    /// The handle, and the writer for someone to run.
+    /// Creates the handle and the writer future.
     pub(super) fn new(output: impl AsyncWrite + Unpin) -> (Self, impl Future<Output = ()>) {
         let (sender, receiver) = mpsc::channel(64);
         (Self(sender), write(output, receiver))
@@ -95,7 +95,7 @@ async fn write(mut output: impl AsyncWrite + Unpin, mut packets: mpsc::Receiver<
     let mut silent = false;
     while let Some(packet) = packets.recv().await {
         if !silent {
-            // A client that went away is noticed on stdin.
+            // A disconnected client is detected on stdin.
             _ = output.write_all(&packet.bytes).await;
             _ = output.flush().await;
         }

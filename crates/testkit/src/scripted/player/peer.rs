@@ -1,4 +1,4 @@
-//! How far the handshake of a legacy client has come: one peer per stdio process or per HTTP session.
+//! The handshake state of a legacy client: one peer per stdio process or HTTP session.
 
 use std::{
     collections::HashMap,
@@ -10,10 +10,10 @@ use std::{
 
 use super::stage::locked;
 
-/// One client, as far as a server may remember it.
+/// The state of a client.
 #[derive(Debug)]
 pub(super) struct Peer {
-    /// Empty where there is no session.
+    /// Empty without a session.
     pub(super) session: String,
     progress: Mutex<Progress>,
 }
@@ -21,9 +21,9 @@ pub(super) struct Peer {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Progress {
     New,
-    /// `initialize` was answered.
+    /// The response to `initialize` was sent.
     Opened,
-    /// `notifications/initialized` came.
+    /// `notifications/initialized` was received.
     Ready,
 }
 
@@ -32,7 +32,7 @@ impl Peer {
         Self::at(String::new(), Progress::New)
     }
 
-    /// A client of a server that keeps nothing between requests.
+    /// The peer of a stateless server.
     pub(super) fn stateless() -> Arc<Self> {
         Self::at(String::new(), Progress::Ready)
     }
@@ -45,7 +45,7 @@ impl Peer {
         *locked(&self.progress) = Progress::Opened;
     }
 
-    /// Has no effect before the opening.
+    /// Has no effect before `initialize`.
     pub(super) fn confirm(&self) {
         let mut progress = locked(&self.progress);
         if *progress == Progress::Opened {
@@ -78,7 +78,7 @@ impl Sessions {
         locked(&self.known).get(id).cloned()
     }
 
-    /// Ends a session; false when there is none of this id.
+    /// Ends a session; `false` if the id is unknown.
     pub(super) fn close(&self, id: &str) -> bool {
         locked(&self.known).remove(id).is_some()
     }

@@ -1,4 +1,4 @@
-//! Carries out the actions for one request, and gives the default answer where they gave none.
+//! Performs the actions for a request, and sends the default response if they sent none.
 
 use std::{future::pending, sync::Arc};
 
@@ -16,7 +16,7 @@ use super::{
     stage::Stage,
 };
 
-/// One request (or notification) being served.
+/// A request or notification in progress.
 #[derive(Debug)]
 pub(super) struct Performance {
     pub(super) stage: Arc<Stage>,
@@ -28,19 +28,19 @@ pub(super) struct Performance {
     pub(super) memory: Memory,
 }
 
-/// What one action leaves for the next.
+/// State between actions.
 #[derive(Debug, Default)]
 pub(super) struct Memory {
-    /// The default answer is no longer wanted.
+    /// No default response is needed.
     pub(super) answered: bool,
     pub(super) twice: bool,
     pub(super) wrong_id: Option<String>,
     pub(super) progress: u64,
-    /// The client's answer to our last request.
+    /// The client's response to the last server request.
     pub(super) answer: Option<String>,
-    /// Until it ends, nobody else of a shuffled crowd goes on.
+    /// While it is held, other requests of a shuffled group wait.
     pub(super) turn: Option<Turn>,
-    /// What the default answer is instead, if the request was not admitted.
+    /// Replaces the default response if the request was rejected.
     pub(super) refusal: Option<Fault>,
 }
 
@@ -70,12 +70,12 @@ impl Performance {
 
     pub(super) async fn all(&mut self, actions: &[Action]) {
         for action in actions {
-            // An action may hold a list of its own.
+            // An action may contain nested actions.
             Box::pin(self.act(action)).await;
         }
     }
 
-    /// A result written in the script, as it is.
+    /// Sends a result of the script, verbatim.
     pub(super) async fn result(&mut self, result: &str) {
         if self.message.method() == "initialize" {
             self.open();
@@ -84,7 +84,7 @@ impl Performance {
         self.reply(|id| message::result(id, &result)).await;
     }
 
-    /// A tool's result with one text block.
+    /// Sends a tool result with one text block.
     pub(super) async fn text(&mut self, text: &str, is_error: bool) {
         let result = message::text_result(text, is_error);
         let result = answers::complete(&self.stage.scenario, self.era, &result);
@@ -112,7 +112,7 @@ impl Performance {
         }
     }
 
-    /// 2026-07-28, basic/patterns/subscriptions: the subset the server honours, under the subscription's id.
+    /// 2026-07-28, basic/patterns/subscriptions: acknowledges the supported subset, with the id of the subscription.
     pub(super) async fn acknowledge(&mut self) {
         let wanted =
             self.params.notifications.as_ref().is_some_and(|filter| filter["toolsListChanged"] == true);
@@ -123,7 +123,7 @@ impl Performance {
         self.outlet.message(&text).await;
     }
 
-    /// The parameters of a notification; on a subscription they carry its id.
+    /// The parameters of a notification; on a subscription they include its id.
     pub(super) fn notification_params(&self, params: Option<&RawValue>) -> Option<String> {
         let written = params.map(|raw| message::one_line(raw.get()));
         if self.era == Era::Legacy || self.message.method() != "subscriptions/listen" {
@@ -139,7 +139,7 @@ impl Performance {
         format!(r#""_meta":{{"io.modelcontextprotocol/subscriptionId":{id}}}"#)
     }
 
-    /// The handshake has come one step further; over HTTP the client gets its session.
+    /// Advances the handshake; over HTTP opens a session.
     fn open(&mut self) {
         self.peer.open();
         if !self.stage.scenario.session || self.era == Era::Modern {

@@ -1,4 +1,4 @@
-//! The `on` table of a script: which action list the next request takes.
+//! The `on` table of a script: selects the action list of a request.
 
 use std::{
     collections::HashMap,
@@ -22,7 +22,7 @@ pub(super) type Actions = Arc<[Action]>;
 pub(super) struct Plans(HashMap<String, Plan>);
 
 impl Plans {
-    /// The key that speaks for a request, the most exact first.
+    /// The most specific key that matches a request.
     pub(super) fn key<'a>(&'a self, method: &str, tool: Option<&str>) -> Option<&'a str> {
         let exact = tool.filter(|_| method == "tools/call").map(|tool| format!("tools/call:{tool}"));
         let keys = exact.iter().map(String::as_str).chain([method, "*"]);
@@ -35,7 +35,7 @@ impl Plans {
     }
 }
 
-/// One key's lists: the first request takes the first, the last repeats.
+/// The lists of a key: the first request takes the first, the last repeats.
 #[derive(Debug)]
 struct Plan {
     lists: Vec<Actions>,
@@ -51,7 +51,7 @@ impl Plan {
 
 impl<'de> Deserialize<'de> for Plan {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        // An untagged enum would buffer the input, and raw values do not survive that.
+        // An untagged enum would buffer the input, which raw values do not support.
         let raw = Box::<RawValue>::deserialize(deserializer)?;
         let elements: Vec<&RawValue> = serde_json::from_str(raw.get()).map_err(D::Error::custom)?;
         let nested = elements.first().is_some_and(|first| first.get().starts_with('['));

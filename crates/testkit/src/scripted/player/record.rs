@@ -1,5 +1,5 @@
-//! Writes the journal: one line per message or event, each in one write to a file opened for appending, so that
-//! several processes may share it.
+//! Writes the journal: one line per message or event, each in a single write to a file opened for appending, so that
+//! several processes can share it.
 
 use std::{
     fs::{File, OpenOptions},
@@ -12,7 +12,7 @@ use serde_json::{Value, value::RawValue};
 
 use super::message::{one_line, quote};
 
-/// The journal of this process; without a file it keeps nothing.
+/// The journal of this process; without a file it discards everything.
 #[derive(Debug)]
 pub(super) struct Recorder {
     file: Option<File>,
@@ -24,7 +24,7 @@ impl Recorder {
         Ok(Self { file: file.map_err(|error| format!("cannot open the journal: {error}"))? })
     }
 
-    /// A received message; `headers` over HTTP. What is no JSON is kept as text.
+    /// Records a received message; `headers` over HTTP. Input that is not JSON is recorded as text.
     pub(super) fn message(&self, text: &str, headers: Option<&Value>) {
         let headers = headers.map(|headers| format!(r#","headers":{headers}"#)).unwrap_or_default();
         match serde_json::from_str::<&RawValue>(text) {
@@ -33,7 +33,7 @@ impl Recorder {
         }
     }
 
-    /// Something that happened, with its details as an object.
+    /// Records an event, with its details as an object.
     pub(super) fn event(&self, name: &str, details: &Value) {
         let details: String = match details {
             Value::Object(members) => {
@@ -47,12 +47,12 @@ impl Recorder {
     fn line(&self, members: &str) {
         let Some(mut file) = self.file.as_ref() else { return };
         let line = format!("{{{},{members}}}\n", stamp());
-        // A journal that cannot be written shows in the test that reads it.
+        // A failure is detected by the test that reads the journal.
         _ = file.write_all(line.as_bytes());
     }
 }
 
-/// Appends one line to a file of the script's choice: proof that a call was executed.
+/// Appends a line to a file given in the script: proof that a call was executed.
 pub(super) fn count(path: &Path, id: Option<&str>) -> io::Result<()> {
     let line = format!("{{{},\"id\":{}}}\n", stamp(), id.unwrap_or("null"));
     append(path)?.write_all(line.as_bytes())

@@ -23,7 +23,7 @@ impl Streams {
         log
     }
 
-    /// The stream of an event id, and where to go on in it.
+    /// The stream of an event id, and the position to resume at.
     pub(super) fn find(&self, last_event_id: &str) -> Option<(Arc<StreamLog>, usize)> {
         let (stream, event) = last_event_id.split_once('-')?;
         let log = locked(&self.0).get(&stream.parse().ok()?).cloned()?;
@@ -31,7 +31,7 @@ impl Streams {
     }
 }
 
-/// Everything sent on one stream. An event's id is `<stream>-<its place here>`.
+/// Everything sent on a stream. The id of an event is `<stream>-<index>`.
 #[derive(Debug)]
 pub(super) struct StreamLog {
     number: usize,
@@ -41,13 +41,13 @@ pub(super) struct StreamLog {
 #[derive(Debug, Default)]
 struct State {
     sent: Vec<Bytes>,
-    /// Before which place each connection was cut.
+    /// The index before which each connection was aborted.
     cuts: Vec<usize>,
     done: bool,
 }
 
 impl StreamLog {
-    /// The first event holds nothing but an id, so that the client can resume even if nothing follows.
+    /// The first event has only an id, so that the client can resume even if nothing follows.
     pub(super) fn prime(&self) {
         self.append(|id| format!("id: {id}\nretry: 10\ndata: \n\n"));
     }
@@ -67,7 +67,7 @@ impl StreamLog {
         self.state.send_modify(|state| state.sent.push(bytes.into()));
     }
 
-    /// Cuts the connections that read this stream now.
+    /// Aborts the connections that read this stream now.
     pub(super) fn cut(&self) {
         self.state.send_modify(|state| state.cuts.push(state.sent.len()));
     }
@@ -76,7 +76,7 @@ impl StreamLog {
         self.state.send_modify(|state| state.done = true);
     }
 
-    /// A pump that carries the stream from this place on to one reader.
+    /// Copies the stream from this index on to a reader.
     pub(super) fn pump(&self, from: usize, parts: mpsc::Sender<Part>) -> impl Future<Output = ()> + use<> {
         let mut state = self.state.subscribe();
         let cuts = state.borrow().cuts.len();

@@ -1,4 +1,4 @@
-//! The script as the server reads it.
+//! The script as parsed by the server.
 
 use std::{ffi::OsStr, fs, path::PathBuf};
 
@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 
 use super::plan::Plans;
 
-/// A whole script; see the documentation of `scripted` for its fields.
+/// A script; see the documentation of `scripted` for its fields.
 #[derive(Debug, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(super) struct Scenario {
@@ -63,7 +63,7 @@ impl Default for Scenario {
 }
 
 impl Scenario {
-    /// Reads a script from a file, or from the text itself when it begins with `{`.
+    /// Reads a script from a file, or from the argument itself if it begins with `{`.
     pub(super) fn load(script: &OsStr) -> Result<Self, String> {
         let shown = script.to_string_lossy();
         let text = if shown.trim_start().starts_with('{') {
@@ -75,14 +75,14 @@ impl Scenario {
         serde_json::from_str(&text).map_err(|error| format!("the script is wrong: {error}"))
     }
 
-    /// The versions named in `server/discover` and in a refusal.
+    /// The versions in `server/discover` and in errors.
     pub(super) fn versions(&self) -> Vec<&str> {
         let modern = self.supported.iter().map(String::as_str);
         modern.chain((self.era == Eras::Both).then_some(self.version.as_str())).collect()
     }
 }
 
-/// The eras a server knows.
+/// The eras that a server supports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Eras {
@@ -95,7 +95,7 @@ pub(super) enum Eras {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Shutdown {
-    /// The end of its input, or SIGTERM.
+    /// EOF on stdin, or SIGTERM.
     Clean,
     /// SIGTERM only.
     IgnoreEof,

@@ -1,4 +1,4 @@
-//! Holds requests back until enough are there, and lets them go on one after another in an order drawn from a seed.
+//! Holds requests until enough have arrived, and releases them one after another in an order determined by a seed.
 
 use std::sync::{Arc, Mutex};
 
@@ -8,7 +8,7 @@ use tokio_util::task::TaskTracker;
 
 use super::stage::locked;
 
-/// How many, and how they are mixed.
+/// The number of requests and the seed.
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Shuffle {
@@ -16,13 +16,13 @@ pub(super) struct Shuffle {
     seed: u64,
 }
 
-/// A request's leave to go on; the next one gets its own when this is dropped.
+/// Permission to continue; the next request gets it when this is dropped.
 #[derive(Debug)]
 pub(super) struct Turn {
     _over: oneshot::Sender<()>,
 }
 
-/// The requests that wait for others.
+/// The waiting requests.
 #[derive(Debug, Default)]
 pub(super) struct Waiting(Arc<Mutex<Vec<Waiter>>>);
 
@@ -33,7 +33,7 @@ struct Waiter {
 }
 
 impl Waiting {
-    /// Waits until `shuffle.of` requests do, and then for this one's turn.
+    /// Waits until `shuffle.of` requests wait, and then for its turn.
     pub(super) async fn turn(&self, id: &str, shuffle: Shuffle, tasks: &TaskTracker) -> Option<Turn> {
         let (go, turn) = oneshot::channel();
         let full = {
@@ -42,7 +42,7 @@ impl Waiting {
             (waiting.len() >= shuffle.of).then(|| std::mem::take(&mut *waiting))
         };
         if let Some(mut all) = full {
-            // In which order they came to wait is up to the scheduler; the ids are the client's.
+            // The order of arrival depends on the scheduler, so they are sorted by the client's ids first.
             all.sort_by(|one, other| (one.id.len(), &one.id).cmp(&(other.id.len(), &other.id)));
             fastrand::Rng::with_seed(shuffle.seed).shuffle(&mut all);
             tasks.spawn(release(all));
@@ -54,7 +54,7 @@ impl Waiting {
 async fn release(waiters: Vec<Waiter>) {
     for waiter in waiters {
         let (over, ended) = oneshot::channel();
-        // One that was cancelled meanwhile is passed over.
+        // Skips requests that were cancelled meanwhile.
         if waiter.go.send(Turn { _over: over }).is_ok() {
             _ = ended.await;
         }

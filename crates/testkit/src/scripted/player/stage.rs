@@ -1,4 +1,5 @@
-//! What all requests of one process share: the script, the journal, who is under way, who is being asked.
+//! State shared by all requests of a process: the script, the journal, requests in progress, and requests to the
+//! client.
 
 use std::{
     collections::HashMap,
@@ -18,18 +19,18 @@ use super::{peer::Sessions, record::Recorder, resume::Streams, scenario::Scenari
 pub(super) struct Stage {
     pub(super) scenario: Scenario,
     pub(super) journal: Recorder,
-    /// A code sent here ends the process.
+    /// An exit code sent here ends the process.
     pub(super) exits: mpsc::Sender<u8>,
-    /// Cancelled when stdin is to be read no more.
+    /// Cancelled to stop reading stdin.
     pub(super) stop_reading: CancellationToken,
-    /// Owns the tasks that answer requests.
+    /// Tracks the tasks that handle requests.
     pub(super) tasks: TaskTracker,
     pub(super) under_way: UnderWay,
     pub(super) asked: Asked,
     pub(super) sessions: Sessions,
     pub(super) streams: Streams,
     pub(super) shuffled: Waiting,
-    /// Kept so that they are not collected behind the test's back.
+    /// Kept so that they are not waited for.
     pub(super) children: Mutex<Vec<std::process::Child>>,
 }
 
@@ -52,7 +53,7 @@ impl Stage {
     }
 }
 
-/// The requests being answered, by session and id.
+/// The requests in progress, by session and id.
 #[derive(Debug, Default)]
 pub(super) struct UnderWay(Mutex<HashMap<(String, String), CancellationToken>>);
 
@@ -75,8 +76,8 @@ impl UnderWay {
     }
 }
 
-/// The requests we sent to the client and that it has not answered. Their ids are small numbers, as the client's own
-/// may be: the two directions must not be confused.
+/// Requests to the client without a response yet. Their ids are small numbers, like those of the client, so that tests
+/// detect a confusion of the two directions.
 #[derive(Debug, Default)]
 pub(super) struct Asked {
     last: AtomicU64,
@@ -98,7 +99,7 @@ impl Asked {
     }
 }
 
-/// A lock whose holder panicked is as good as any here.
+/// Ignores poisoning.
 pub(super) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -19,10 +19,10 @@ use super::{
     stage::Stage,
 };
 
-/// How long answers under way may still be written when the input has ended.
+/// How long pending responses may still be written after EOF.
 const GRACE: Duration = Duration::from_millis(200);
 
-/// Serves until the input ends, if that is to end it.
+/// Serves until EOF, if that is to end the process.
 pub(super) async fn serve(stage: Arc<Stage>) -> u8 {
     let (lines, writer) = Lines::new(tokio::io::stdout());
     let mut writers = JoinSet::new();
@@ -54,7 +54,7 @@ pub(super) async fn serve(stage: Arc<Stage>) -> u8 {
     0
 }
 
-/// What changes the state happens here, in the order of the lines; what takes time happens in a task.
+/// State changes happen here, in the order of the lines; slow work runs in a task.
 fn receive(stage: &Arc<Stage>, peer: &Arc<Peer>, lines: &Lines, text: &str) {
     if text.is_empty() {
         return;

@@ -1,4 +1,4 @@
-//! Tools that were made for legacy callers to be asked something; a modern one is asked the same in rounds.
+//! Tools that send requests to legacy clients; modern clients get the same requests as rounds.
 
 use rmcp::model::{ElicitResult, ErrorData};
 use serde_json::{Value, json};
@@ -51,7 +51,7 @@ pub(super) const FIXTURES: &[Fixture] = &[
     },
 ];
 
-/// Under which a tool that asks one thing has its answer.
+/// The key of the response for tools with a single input request.
 const ONLY: &str = "answer";
 
 fn sample(exchange: &Exchange, prompt: &str) -> Result<Step<Outcome>, ErrorData> {

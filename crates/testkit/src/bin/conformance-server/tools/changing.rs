@@ -1,4 +1,4 @@
-//! Tools that change the server's own lists or its watched resource, and tell those who want to know.
+//! Tools that change the lists of the server or its watched resource, and notify subscribers.
 
 use rmcp::model::{ErrorData, ResourceUpdatedNotificationParam};
 
@@ -34,7 +34,7 @@ pub(super) const FIXTURES: &[Fixture] = &[
     },
 ];
 
-/// The tool that comes and goes.
+/// The tool that each change of the list adds or removes.
 pub(super) const EXTRA: Fixture = Fixture {
     name: "test_added_tool",
     description: "Is there after every other change of the list",
@@ -42,7 +42,8 @@ pub(super) const EXTRA: Fixture = Fixture {
     step: |_| done(say("I was added")),
 };
 
-/// Modern callers listen for changes; a legacy one is told in its session, of a resource only if it watches that.
+/// Modern clients get changes through subscriptions; a legacy client is notified in its session, of a resource only if
+/// it has subscribed to it.
 fn tell(exchange: &Exchange, change: Change) -> Result<Step<Outcome>, ErrorData> {
     exchange.world.tell(change.clone());
     let unwatched = matches!(&change, Change::Resource(uri) if !exchange.session.watches(uri));

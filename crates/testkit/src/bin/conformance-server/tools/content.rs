@@ -1,4 +1,4 @@
-//! Tools that answer at once, each with another kind of content.
+//! Tools that respond immediately, each with another type of content.
 
 use rmcp::model::{CallToolResult, ContentBlock, ErrorData, ResourceContents};
 

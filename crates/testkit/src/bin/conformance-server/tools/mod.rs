@@ -1,4 +1,4 @@
-//! The table of tools, and how one of them is called.
+//! The table of tools, and `tools/call`.
 
 mod asking;
 mod changing;
@@ -20,26 +20,26 @@ use serde_json::{Value, json};
 use crate::exchange::{Exchange, Step};
 use crate::world::World;
 
-/// How often a caller of a task should look after it: often, since tests wait for it.
+/// Poll interval of tasks: short, since tests wait for it.
 const POLL_MILLISECONDS: u64 = 100;
 
-/// One tool.
+/// A tool.
 struct Fixture {
     name: &'static str,
     description: &'static str,
-    /// The properties of its arguments, all of them required, or else a whole schema.
+    /// The properties of its arguments, all required, or a complete schema.
     arguments: Arguments,
     step: fn(&Exchange) -> Result<Step<Outcome>, ErrorData>,
 }
 
 enum Arguments {
     None,
-    /// Names, each with the type that it has.
+    /// Names and types.
     Required(&'static [(&'static str, &'static str)]),
     Schema(fn() -> Value),
 }
 
-/// How a tool ends once it has no more questions.
+/// The result of a tool after its last input request.
 enum Outcome {
     Result(CallToolResult),
     Later(BoxFuture<'static, Result<CallToolResult, ErrorData>>),
@@ -60,13 +60,13 @@ fn fixtures() -> impl Iterator<Item = &'static Fixture> {
     .flatten()
 }
 
-/// All tools that there are at this moment.
+/// The current tools.
 pub(crate) fn list(world: &World) -> Vec<Tool> {
     let extra = world.extra_tool.is_on().then_some(&changing::EXTRA);
     fixtures().chain(extra).map(Fixture::tool).collect()
 }
 
-/// The tool of that name, if there is one at this moment.
+/// The tool of that name, if it exists at this moment.
 pub(crate) fn get(world: &World, name: &str) -> Option<Tool> {
     find(world, name).map(Fixture::tool)
 }

@@ -1,4 +1,4 @@
-//! Tools that were made for modern callers to be asked in rounds; a legacy one is asked the same while its call waits.
+//! Tools that request input from modern clients in rounds; legacy clients get the same requests during their call.
 
 use rmcp::model::{ErrorData, InputRequiredResult};
 use serde::{Deserialize, Serialize};
@@ -59,7 +59,7 @@ pub(super) const FIXTURES: &[Fixture] = &[
     },
 ];
 
-/// What the caller carries from round to round, sealed.
+/// The state between rounds, sealed and carried by the client.
 #[derive(Debug, Serialize, Deserialize)]
 enum State {
     Confirming,
@@ -74,7 +74,7 @@ impl State {
         sealed.map_err(|error| ErrorData::internal_error(error.to_string(), None))
     }
 
-    /// Nothing in the first round; an error where the seal is not ours.
+    /// `None` in the first round; an error if the seal is invalid.
     fn open(exchange: &Exchange) -> Result<Option<Self>, ErrorData> {
         let Some(sealed) = &exchange.answers.state else { return Ok(None) };
         let state = exchange.world.seal.open_json(sealed);

@@ -1,4 +1,4 @@
-//! Tools whose schemas are what is looked at: words of JSON Schema 2020-12, and an argument that travels as a header.
+//! Tools for tests of schemas: keywords of JSON Schema 2020-12, and an argument that is sent as a header.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! Tools that say something before they answer, or whose answer comes on another stream.
+//! Tools that send notifications before the response, or whose response arrives on another stream.
 
 use std::time::Duration;
 
@@ -40,7 +40,7 @@ pub(super) const FIXTURES: &[Fixture] = &[
     },
 ];
 
-/// What the suite wants between two things that are said, to see that they do not all come at the end.
+/// The pause between two notifications, by which the suite checks that they are streamed.
 const PAUSE: Duration = Duration::from_millis(50);
 
 fn log(exchange: &Exchange) -> Result<Step<Outcome>, ErrorData> {
@@ -80,14 +80,14 @@ fn tell_progress(exchange: &Exchange) -> Result<Step<Outcome>, ErrorData> {
     }))))
 }
 
-/// A modern stream cannot be taken up again (2026-07-28 has no `Last-Event-ID`), so that one is left whole.
+/// A modern stream cannot be resumed (2026-07-28 has no `Last-Event-ID`), so it is not closed.
 fn cut_stream(exchange: &Exchange) -> Result<Step<Outcome>, ErrorData> {
     if exchange.is_modern() {
         return super::done(answer_after_cut());
     }
     let extensions = exchange.context.extensions.clone();
     Ok(Step::Done(Outcome::Later(Box::pin(async move {
-        // The priming event goes out first: without its id the caller could not come back.
+        // The priming event must be sent first: the client needs its id to resume.
         tokio::time::sleep(PAUSE).await;
         http::cut_stream(&extensions);
         tokio::time::sleep(PAUSE).await;

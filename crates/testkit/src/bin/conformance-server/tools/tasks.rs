@@ -1,5 +1,5 @@
-//! Tools that a caller with the tasks extension gets as tasks. Others wait for the answer, or are turned away where
-//! the tool is a task or nothing.
+//! Tools that run as tasks for clients with the tasks extension. Other clients wait for the result, or get an error if
+//! the tool requires tasks.
 
 use std::time::Duration;
 
@@ -65,7 +65,7 @@ fn takes_tasks(exchange: &Exchange) -> bool {
     exchange.capabilities().supports_tasks()
 }
 
-/// A task, or nothing.
+/// Requires the tasks extension.
 fn as_task(
     exchange: &Exchange,
     operation: impl FnOnce(TaskContext) -> TaskFuture + Send + 'static,
@@ -77,7 +77,7 @@ fn as_task(
     Err(ErrorData::missing_required_client_capability(required))
 }
 
-/// Waits, unless the task is cancelled in the meantime.
+/// Sleeps, unless the task is cancelled.
 async fn rest(task: &TaskContext, time: Duration) -> Result<(), TaskExit> {
     tokio::select! {
         () = tokio::time::sleep(time) => Ok(()),

@@ -1,4 +1,4 @@
-//! The callers of a soak: each asks one server after another, and looks at every answer.
+//! The callers of a soak test: each calls the servers in turn and checks every response.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -10,22 +10,22 @@ use super::servers::{Servers, Target};
 use crate::load::Caller;
 use crate::wire::META;
 
-/// How long a server that is back may take until it answers: one that kept failing is left alone for a while first.
+/// Maximum time until a restarted server responds: its circuit breaker may be open at first.
 const RECOVERY: Duration = Duration::from_secs(120);
-/// Faults that one caller tells of.
+/// Maximum number of faults reported per caller.
 const MOST: usize = 10;
-/// How long a refused caller rests: what is refused at once would else be all that happens.
+/// Pause after a refused call; otherwise immediate refusals would dominate.
 const REST: Duration = Duration::from_millis(5);
 
-/// What a call came to.
+/// The result of a call.
 enum Came {
     Right,
-    /// The tool failed, and says why.
+    /// The tool failed, with the reason.
     Refused(String),
     Wrong(String),
 }
 
-/// Calls until then; what was wrong.
+/// Calls until `until`. Returns the faults.
 pub(super) async fn run(
     url: Arc<str>,
     servers: Arc<Servers>,
@@ -62,7 +62,7 @@ pub(super) async fn run(
                 tokio::time::sleep(REST).await;
             }
             Ok(Came::Wrong(what)) => faults.push(format!("{}: wrong answer: {what}", target.name)),
-            // Whatever its servers do, the gateway itself answers.
+            // The gateway must respond regardless of the state of its servers.
             Err(error) => faults.push(format!("the gateway did not answer: {error:#}")),
         }
     }
@@ -95,7 +95,7 @@ async fn call(caller: &mut Caller, target: &Target, (turn, nonce): (u64, u64)) -
     })
 }
 
-/// Calls each server once, so that all are met.
+/// Calls each server once, so that all are connected.
 pub(super) async fn meet_all(url: &str, servers: &Servers) -> Result<()> {
     let mut caller = Caller::new(url).await?;
     for target in &servers.all {
@@ -107,7 +107,7 @@ pub(super) async fn meet_all(url: &str, servers: &Servers) -> Result<()> {
     Ok(())
 }
 
-/// Waits until each server answers again; those that do not.
+/// Waits until each server responds again. Returns those that do not.
 pub(super) async fn all_recover(url: &str, servers: &Servers) -> Vec<String> {
     let (since, mut faults) = (Instant::now(), Vec::new());
     for (number, target) in servers.all.iter().enumerate() {

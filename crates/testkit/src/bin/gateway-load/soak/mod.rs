@@ -1,5 +1,5 @@
-//! The soak: full load through the gateway for a long time, while its servers are killed and come back. Every answer is
-//! looked at, and so is what the gateway takes of the machine; the end is a verdict.
+//! The soak test: full load on the gateway for a long time, while its servers are killed and restarted. Checks every
+//! response and the resource usage of the gateway.
 
 mod callers;
 mod samples;
@@ -21,10 +21,10 @@ use self::samples::Samples;
 use self::servers::Servers;
 
 const CALLERS: usize = 32;
-/// How long the gateway may take to end.
+/// Timeout of the gateway's shutdown.
 const ENDING: Duration = Duration::from_secs(30);
 
-/// The gateway while it serves.
+/// The running gateway.
 struct Gateway {
     child: Child,
     url: String,
@@ -60,7 +60,7 @@ impl Gateway {
         }
     }
 
-    /// Tells it to end; its exit code.
+    /// Sends SIGTERM and returns the exit code.
     fn end(mut self) -> Result<Option<i32>> {
         let pid = i32::try_from(self.child.id()).ok().and_then(rustix::process::Pid::from_raw);
         rustix::process::kill_process(pid.context("no process")?, rustix::process::Signal::TERM)?;
@@ -75,7 +75,7 @@ impl Gateway {
     }
 }
 
-/// What is asked of the soak.
+/// The options of a soak test.
 pub(crate) struct Plan<'a> {
     pub(crate) program: &'a str,
     pub(crate) folder: &'a str,
@@ -83,7 +83,7 @@ pub(crate) struct Plan<'a> {
     pub(crate) seed: u64,
 }
 
-/// Runs it; an error is a verdict against the gateway.
+/// Runs the soak test; fails if the gateway misbehaved.
 #[expect(clippy::print_stdout, reason = "the report is for whoever started it")]
 pub(crate) async fn run(plan: Plan<'_>) -> Result<()> {
     let Plan { program, folder, seconds, seed } = plan;

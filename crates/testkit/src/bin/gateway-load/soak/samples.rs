@@ -1,4 +1,4 @@
-//! What the gateway takes of the machine while it runs: memory, descriptors and children, and whether that grows.
+//! Samples memory, descriptors and children of the gateway, and detects growth.
 
 use std::fs;
 use std::time::{Duration, Instant};
@@ -6,13 +6,13 @@ use std::time::{Duration, Instant};
 use toolhub_testkit::processes;
 
 const EVERY: Duration = Duration::from_millis(500);
-/// The part of a run that is not judged: the gateway connects to its servers, and caches and the allocator's reserves fill.
+/// The share of a run that is ignored: the gateway connects to its servers, and caches and allocator reserves fill up.
 const WARM_UP: f64 = 1.0 / 3.0;
-/// Memory may grow by so much each minute after the warm-up: the slope of the line of least squares.
+/// Maximum growth of memory per minute after the warm-up: the slope of the least-squares line.
 const MAX_MIB_PER_MINUTE: f64 = 1.0;
-/// In short runs it may grow by so much over the whole time after the warm-up, since it scatters by a few MiB.
+/// Maximum total growth after the warm-up in short runs, since measurements vary by a few MiB.
 const MAX_MIB: f64 = 4.0;
-/// Descriptors and children of the last third may exceed those of the first by so many.
+/// Maximum growth of descriptors and children between the first and the last third.
 const MAX_MORE: f64 = 16.0;
 
 #[derive(Clone, Copy)]
@@ -27,18 +27,18 @@ struct Sample {
 /// All samples of a run, in order.
 pub(super) struct Samples(Vec<Sample>);
 
-/// How memory develops after the warm-up.
+/// The trend of memory after the warm-up.
 #[derive(Clone, Copy)]
 struct Trend {
     mib_per_minute: f64,
-    /// What is allowed.
+    /// The limit.
     max_mib_per_minute: f64,
-    /// By how much the slope may be off if samples scatter independently around the line.
+    /// Standard error of the slope, if the deviations are independent.
     standard_error: f64,
 }
 
 impl Samples {
-    /// Samples a process until then.
+    /// Samples a process until `until`.
     pub(super) async fn take(pid: u32, until: Instant) -> Self {
         let (start, mut all) = (Instant::now(), Vec::new());
         while Instant::now() < until {
@@ -76,7 +76,7 @@ impl Samples {
         Some(Trend { mib_per_minute, max_mib_per_minute, standard_error })
     }
 
-    /// The trend of memory, and both thirds of each figure.
+    /// Formats the trend of memory, and both thirds of each figure.
     pub(super) fn report(&self) -> String {
         let memory = self.thirds(|sample| sample.kilobytes / 1024.0);
         let descriptors = self.thirds(|sample| sample.descriptors);
@@ -93,7 +93,7 @@ impl Samples {
         )
     }
 
-    /// What grows.
+    /// Returns what grows beyond its limit.
     pub(super) fn faults(&self) -> Vec<String> {
         let Some(trend) = self.memory() else {
             return vec!["the gateway was not sampled".to_owned()];
@@ -116,8 +116,8 @@ impl Samples {
     }
 }
 
-/// The slope of the line of least squares through points, and its standard error. `None` if there are fewer than three
-/// points, or all have the same x.
+/// The slope of the least-squares line through points, and its standard error. `None` for fewer than three points, or
+/// if all have the same x.
 fn least_squares(points: &[(f64, f64)]) -> Option<(f64, f64)> {
     let count = points.len() as f64;
     if points.len() < 3 {
@@ -146,7 +146,7 @@ fn look(pid: u32, seconds: f64) -> Option<Sample> {
 mod tests {
     use super::*;
 
-    /// A run of that many minutes with memory in MiB by the minute, and noise of ±2 MiB.
+    /// A run of that many minutes with the given memory in MiB by minute, and noise of ±2 MiB.
     fn run(minutes: f64, memory: impl Fn(f64) -> f64) -> Samples {
         let count = (minutes * 60.0 / EVERY.as_secs_f64()) as usize;
         let sample = |number: usize| {
@@ -166,7 +166,7 @@ mod tests {
     fn the_slope_is_the_one_of_the_line() {
         let (slope, error) = least_squares(&[(0.0, 1.0), (1.0, 3.0), (2.0, 5.0), (3.0, 7.0)]).unwrap();
         assert!((slope - 2.0).abs() < 1e-12 && error < 1e-12, "{slope} {error}");
-        // By hand: means 1 and 2, slope (1 + 0 + 2) / 2, residuals 1/2, -1, 1/2.
+        // Computed by hand: means 1 and 2, slope (1 + 0 + 2) / 2, residuals 1/2, -1, 1/2.
         let (slope, error) = least_squares(&[(0.0, 1.0), (1.0, 1.0), (2.0, 4.0)]).unwrap();
         assert!((slope - 1.5).abs() < 1e-12 && (error - 0.75_f64.sqrt()).abs() < 1e-12, "{slope} {error}");
         assert!(least_squares(&[(0.0, 1.0), (1.0, 2.0)]).is_none());
@@ -187,7 +187,7 @@ mod tests {
         assert!(samples.faults().is_empty(), "{:?}", samples.faults());
     }
 
-    /// In the long run that is 18 MiB, which a limit of a quarter and some megabytes more would allow.
+    /// The leak of the long run is 18 MiB, which a relative limit of a quarter plus some MiB would allow.
     #[test]
     fn a_leak_is_found_in_a_short_and_in_a_long_run() {
         for (minutes, leak) in [(0.5, 16.0), (3.0, 3.0), (15.0, 1.2)] {

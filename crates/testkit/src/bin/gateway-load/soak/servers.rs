@@ -1,4 +1,4 @@
-//! The servers of a soak: over stdio and over HTTP, killed one at a time at random moments, and what each came to.
+//! The servers of a soak test, over stdio and HTTP, which are killed one at a time at random moments.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -11,15 +11,15 @@ use serde_json::{Map, Value, json};
 use toolhub_testkit::processes;
 use toolhub_testkit::scripted::{HttpServer, Script, binary};
 
-/// Servers of each kind.
+/// Number of servers per transport.
 const EACH: usize = 3;
-/// Marks the children that are servers over stdio.
+/// The environment variable that identifies servers over stdio.
 const MARK: &str = "TOOLHUB_SOAK_SERVER";
-/// How long it is between two kills, in milliseconds, and how long a server over HTTP stays away.
+/// Time between two kills, and downtime of a server over HTTP, in milliseconds.
 const BETWEEN: std::ops::Range<u64> = 1_000..4_000;
 const AWAY: std::ops::Range<u64> = 100..2_000;
 
-/// One server.
+/// A server.
 pub(super) struct Target {
     pub(super) name: String,
     script: Script,
@@ -33,19 +33,19 @@ pub(super) struct Target {
     kills: AtomicU64,
 }
 
-/// When it was there.
+/// The availability of a server.
 #[derive(Clone, Copy)]
 struct Life {
-    /// Since when it answers; `None` while it is down.
+    /// Since when it responds; `None` while it is down.
     up: Option<Instant>,
-    /// Since when the server itself is back: an answer to what was asked after that means that it is up.
+    /// When the process was restarted: a response to a later call means that it is up.
     back: Option<Instant>,
 }
 
 impl Target {
     fn new(folder: &Path, number: usize, over_http: bool) -> Self {
         let name = format!("{}{number}", if over_http { "http" } else { "stdio" });
-        // One that changes nothing, and one of which nothing is known: what is done to record them differs.
+        // A read-only tool, and one without annotations: the gateway logs their calls differently.
         let look = json!({"name": format!("look_{name}"), "inputSchema": {"type": "object"},
             "annotations": {"readOnlyHint": true}});
         let who = format!("who_{name}");
@@ -75,17 +75,18 @@ impl Target {
         self.life.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A call that began then was answered rightly.
+    /// Records a correct response to a call that began at `began`.
     pub(super) fn answered(&self, began: Instant) {
         self.calls.fetch_add(1, Ordering::Relaxed);
         let mut life = self.life();
-        // What was asked before it was killed may be answered after.
+        // A call from before the kill may be answered after it.
         if life.up.is_none() && life.back.is_some_and(|back| began >= back) {
             life.up = Some(Instant::now());
         }
     }
 
-    /// A call that began then failed; whether it may have, since the server was down meanwhile.
+    /// Records the failure of a call that began at `began`. Returns whether it is excused, because the server was down
+    /// meanwhile.
     pub(super) fn refused(&self, began: Instant) -> bool {
         self.refused.fetch_add(1, Ordering::Relaxed);
         self.life().up.is_none_or(|up| up >= began)
@@ -104,7 +105,7 @@ impl Target {
         self.life().back = Some(Instant::now());
     }
 
-    /// Kills it, as a crash would, and sees to it that it can come back.
+    /// Kills the server like a crash, and restarts it or lets the gateway do so.
     async fn kill(&self, away: Duration) -> Result<()> {
         self.goes();
         match &self.http {
@@ -117,7 +118,7 @@ impl Target {
             None => {
                 for pid in processes::with_marker(MARK, &self.mark) {
                     let pid = i32::try_from(pid).ok().and_then(rustix::process::Pid::from_raw);
-                    // It may be gone already.
+                    // The process may have exited already.
                     let _ = rustix::process::kill_process(
                         pid.context("no process")?,
                         rustix::process::Signal::KILL,
@@ -130,7 +131,7 @@ impl Target {
     }
 }
 
-/// All of them.
+/// All servers.
 pub(super) struct Servers {
     pub(super) all: Vec<Target>,
     _folder: tempfile::TempDir,
@@ -146,14 +147,14 @@ impl Servers {
         Ok(Self { all, _folder: scripts })
     }
 
-    /// What the gateway is told of them.
+    /// The configuration for the gateway.
     pub(super) fn config(&self) -> Value {
         let all: Map<String, Value> =
             self.all.iter().map(|target| (target.name.clone(), target.config.clone())).collect();
         all.into()
     }
 
-    /// Kills one after another that is up, until then.
+    /// Kills random running servers until `until`.
     pub(super) async fn harass(&self, mut random: fastrand::Rng, until: Instant) -> Result<()> {
         while Instant::now() < until {
             tokio::time::sleep(Duration::from_millis(random.u64(BETWEEN))).await;
@@ -170,7 +171,7 @@ impl Servers {
         self.all.iter().map(|target| target.kills.load(Ordering::Relaxed)).sum()
     }
 
-    /// A line for each.
+    /// Formats a line per server.
     pub(super) fn report(&self) -> String {
         let mut out = format!("{:<10}{:>12}{:>12}{:>8}", "server", "answered", "refused", "kills");
         for target in &self.all {

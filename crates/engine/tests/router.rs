@@ -1,4 +1,4 @@
-//! The routing rules, case by case: who is tried, in which order, and why.
+//! The routing rules, case by case: the candidates, their order, and the reasons.
 
 #![expect(clippy::unwrap_used, reason = "a failed expectation fails the test")]
 
@@ -10,7 +10,7 @@ use toolhub_engine::router::route;
 use toolhub_engine::{Catalog, Known, Policy, Request, Scores};
 use toolhub_testkit::FakeHost;
 
-/// Tools: `shared` everywhere, `only_b` on server b, `only_native` in the hub.
+/// The tool `shared` at every source, `only_b` at server b, `only_native` in the hub.
 fn catalog() -> Catalog {
     let strict = json!({"inputSchema": {"type": "object", "required": ["path"]}});
     let native = FakeHost::native().tool("shared", json!({}), &[]).tool("only_native", json!({}), &[]);
@@ -45,14 +45,14 @@ fn the_three_way_rule() {
         assert_eq!(sources, expect, "{source:?}");
         assert!(reasons.contains(why), "{source:?}: {reasons}");
     };
-    // Absent: MCP in the order of the config, then native.
+    // No source: MCP in the order of the config, then native.
     check(None, &["a", "b", "native"], "tried in the order mcp, skill, native");
-    // A model's guess: MCP first all the same, and it says why.
+    // A source that is often guessed by models: MCP still comes first, and the reason says so.
     check(Some("native"), &["a", "b", "native"], "source `native` is often a model's guess");
     check(Some("appflowy"), &["a", "b", "native"], "source `appflowy` is often a model's guess");
-    // A configured server: only that one.
+    // A configured server: only that server.
     check(Some("b"), &["b"], "only that server is asked");
-    // Not specified after all.
+    // Values that mean "not specified".
     check(Some("auto"), &["a", "b", "native"], "tried in the order mcp, skill, native");
     check(Some(""), &["a", "b", "native"], "tried in the order mcp, skill, native");
 }
@@ -111,7 +111,7 @@ fn arguments_decide_who_is_in_the_group() {
     assert!(error.starts_with("wrong arguments for `shared`: `path` is missing"), "{error}");
 }
 
-/// A tool of the same name at another server is another tool.
+/// Tools of the same name at two servers are different tools.
 #[test]
 fn servers_that_are_not_declared_equivalent_do_not_share_calls() {
     let policy = Policy { equivalent: Vec::new(), ..policy() };
@@ -144,7 +144,7 @@ fn the_order_is_policy() {
     assert!(route(Request::named("only_native"), known).is_err());
 }
 
-/// A catalog where each of `sources` has a tool called `name` with those hints.
+/// A catalog in which each of `sources` has a tool `name` with these hints.
 fn sharing(name: &str, sources: &[(&str, Value)]) -> Catalog {
     let hosts = sources.iter().map(|(source, hints)| {
         let host = if *source == "native" { FakeHost::native() } else { FakeHost::server(source) };
@@ -158,7 +158,7 @@ fn servers(ids: &[&str]) -> Policy {
     Policy::equivalent_servers(ids.iter().map(|id| ServerId::new(*id)))
 }
 
-/// Strategy, how many begin together, and the order.
+/// The strategy, the number of candidates that start together, and their order.
 fn lined_up(name: &str, sources: &[(&str, Value)], scores: &Scores) -> (&'static str, usize, Vec<String>) {
     let ids: Vec<&str> = sources.iter().map(|(id, _)| *id).filter(|id| *id != "native").collect();
     let known = Known { catalog: &sharing(name, sources), policy: &servers(&ids), scores };
@@ -181,7 +181,7 @@ fn what_kind_decides_the_strategy() {
     check("search_web", 2, ("merge", 2));
     check("search_web", 4, ("merge", 3));
     check("extract_text", 3, ("merge", 3));
-    // Exactly two of any other kind are merged, more are raced.
+    // For any other kind of tool, two candidates are merged and more are raced.
     check("thing", 2, ("merge", 2));
     check("thing", 3, ("race", 3));
     check("thing", 4, ("race", 3));
@@ -206,7 +206,7 @@ fn only_what_does_no_harm_runs_side_by_side() {
         &[("a", json!({"readOnlyHint": false})), ("b", json!({"destructiveHint": true}))],
         ("first", 1, &["a", "b"]),
     );
-    // The harmless ones first, side by side; the other only if all of them fail.
+    // The read-only candidates first, concurrently; the other one only if all of them fail.
     check(&[("a", json!({})), ("b", safe.clone()), ("native", safe)], ("merge", 2, &["native", "b", "a"]));
 }
 
@@ -219,18 +219,18 @@ fn who_stands_first_side_by_side() {
     let fared = |uses: &[(&str, bool)]| {
         let scores = Scores::default();
         for (id, success) in uses {
-            // Two moments are never the same, so that there is one that succeeded last.
+            // Keeps timestamps distinct, so that the last success is unambiguous.
             std::thread::sleep(std::time::Duration::from_millis(2));
             scores.count((&at(id), &name), *success, std::time::Duration::from_millis(5));
         }
         lined_up("thing", &sources, &scores).2
     };
-    // Nothing known: native first, then the routing order.
+    // Without history: native first, then the routing order.
     assert_eq!(fared(&[]), ["native", "a", "b", "c"]);
-    // The one that succeeded last first of all.
+    // The candidate with the latest success comes first.
     assert_eq!(fared(&[("b", true)]), ["b", "native", "a", "c"]);
     assert_eq!(fared(&[("b", true), ("c", true)]), ["c", "native", "b", "a"]);
-    // Among the rest, those that fail fall behind.
+    // Among the others, failing candidates move back.
     assert_eq!(fared(&[("native", true), ("a", false)]), ["native", "b", "c", "a"]);
 }
 
@@ -258,7 +258,7 @@ fn by_capability_the_arguments_must_be_known() {
         let found = ask("search", seed).unwrap();
         found.candidates.iter().map(|candidate| candidate.source().to_string()).collect()
     };
-    // Equals are shuffled, by the seed alone.
+    // Candidates of equal rank are shuffled; the order depends on the seed only.
     assert_eq!(order(7), order(7));
     assert!((0..20).any(|seed| order(seed) != order(0)));
     let reasons: Vec<String> = found.reasons.iter().map(|reason| reason.say(Lang::En)).collect();
@@ -324,7 +324,7 @@ fn what_is_not_as_approved_is_told_or_held_back() {
     }
 }
 
-/// The schema of a server makes as much work as it can; the other servers still get the call, and all checks together have
+/// A server whose schema is expensive to check is left out; the other servers still get the call. All checks of a call share
 /// one budget.
 #[test]
 fn a_costly_schema_leaves_out_its_own_server_only() {

@@ -1,5 +1,5 @@
-//! Scripts of skills, run for real in the sandbox: what they answer, how they fail, what stops them, and that nothing is
-//! run that its owner did not agree to.
+//! Scripts of skills, executed in the real sandbox: results, failures, timeouts and cancellation, and that nothing runs without
+//! the consent of the owner.
 
 #![cfg(target_os = "linux")]
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "a failed expectation fails the test")]
@@ -20,7 +20,7 @@ use toolhub_core::{
 };
 use toolhub_skills::{Fetch, Origin, RemoteSkill, Root, SkillHost, SkillOptions, SkillRegistry};
 
-/// Nobody has skills elsewhere.
+/// A source without remote skills.
 struct Nowhere;
 
 impl Fetch for Nowhere {
@@ -36,7 +36,7 @@ struct Bench {
 }
 
 impl Bench {
-    /// A skill with these scripts, each a tool of its file's name.
+    /// A skill with these scripts; each is a tool named like its file.
     async fn new(scripts: &[(&str, &str)]) -> Self {
         Self::with(scripts, "", Origin::User).await
     }
@@ -108,7 +108,7 @@ impl Bench {
     }
 }
 
-/// Whether any process has these words in its command line.
+/// Whether a process with this text in its command line exists.
 fn runs(words: &str) -> bool {
     let processes = fs::read_dir("/proc").unwrap().flatten();
     let lines = processes.filter_map(|entry| fs::read(entry.path().join("cmdline")).ok());
@@ -143,7 +143,7 @@ async fn scripts_are_given_json_and_answer_with_json_or_text() {
     let said = bench.call("where", "{}").await.unwrap().texts().0.concat();
     assert_eq!(said, format!("{here}|{here}\nname: bench"));
     assert_eq!(bench.call("beside", "{}").await.unwrap().texts().0.concat(), "你好");
-    // Their first lines say who runs them, though nobody made them executable.
+    // The shebang selects the interpreter, although the files are not executable.
     assert_eq!(bench.call("bash", "{}").await.unwrap().texts().0.concat(), "two");
     assert_eq!(bench.call("python", "{}").await.unwrap().texts().0.concat(), "42");
     assert!(!bench.skill().join("scripts/__pycache__").exists(), "nothing is written beside scripts");
@@ -189,7 +189,7 @@ async fn what_never_ends_is_stopped_and_leaves_nothing_behind() {
     assert_eq!(answer.texts().0.concat(), "done");
     gone("sleep 4711.25").await;
     gone("sleep 4712.25").await;
-    // Whoever stops waiting cancels.
+    // Dropping the future cancels the script.
     let waited = tokio::time::timeout(Duration::from_secs(3), bench.call("waits", "{}")).await;
     assert!(waited.is_err());
     gone("sleep 4713.25").await;
@@ -214,7 +214,7 @@ async fn scripts_are_kept_in_and_the_error_says_from_what() {
     assert!(bench.fails("connect").await.contains("kept it from the network"));
     let env = bench.call("env", "{}").await.unwrap().texts().0.concat();
     assert!(!env.contains("CARGO"), "{env}");
-    // With a grant, and its owner's word, it may.
+    // With a grant that the owner has approved, access is allowed.
     let parent = secret.path().canonicalize().unwrap().display().to_string();
     let granted = Bench::with(&scripts, &format!("{{read: [{parent:?}]}}"), Origin::User).await;
     assert_eq!(granted.book.tools()[0].trust, Trust::Quarantined, "{:?}", granted.book.tools());
@@ -232,11 +232,11 @@ async fn what_is_run_is_what_was_approved() {
     assert_eq!(error.effect(), Effect::None);
     bench.approve().await;
     assert_eq!(bench.call("say", "{}").await.unwrap().texts().0.concat(), "one\na");
-    // Nobody looked through the folders again, and still nothing else is run.
+    // Without a refresh of the folders a changed skill is still not run.
     fs::write(bench.skill().join("data"), "b").unwrap();
     let error = bench.call("say", "{}").await.unwrap_err();
     assert!(error.say(Lang::En).contains("changed since it was approved"), "{error}");
-    // Nor is anything read out of it.
+    // It is not read either.
     assert!(bench.call("use_skill", r#"{"skill": "bench"}"#).await.is_err());
     fs::write(bench.skill().join("data"), "a").unwrap();
     assert!(bench.call("say", "{}").await.is_ok());
@@ -379,7 +379,7 @@ async fn python_classes_are_tools_by_their_signature() {
     let broken: Vec<String> =
         shelf.skipped.iter().flat_map(|one| &one.faults).map(|fault| fault.say(Lang::En)).collect();
     assert!(broken.len() == 1 && broken[0].contains("broken.py:2: Python cannot read it"), "{broken:?}");
-    // So is one that has not come as far as a tool, and what is no tool at all is left alone.
+    // A file whose syntax error precedes any tool is reported, too; a file without tools is ignored.
     fs::write(bench.folder.path().join("slip.py"), "\nclss Greeter:\n  pass\n").unwrap();
     fs::write(bench.folder.path().join("plain.py"), "X = 1\n").unwrap();
     bench.book.refresh().await;
@@ -397,7 +397,7 @@ async fn python_classes_are_tools_by_their_signature() {
     assert!(look("slip.py").await.1[0].contains("slip.py:2: Python cannot read it"));
     assert!(look("plain.py").await.1[0].contains("no class in it is a tool"));
     fs::remove_file(bench.folder.path().join("slip.py")).unwrap();
-    // What was learned is kept: a machine without Python still knows the tools.
+    // The inspected tools are cached: a machine without Python still lists them.
     let options = SkillOptions {
         roots: vec![Root { folder: bench.folder.path().to_owned(), origin: Origin::User }],
         data: Some(bench.folder.path().join("data")),
@@ -440,8 +440,8 @@ async fn the_examples_work() {
     assert!(!csv.is_used(), "it asks to read where the user works");
 }
 
-/// A version manager's shim: writes down each start, and leads to the system's Python. Like pyenv's, it would let a file of
-/// the current folder decide.
+/// A shim of a version manager: logs each start and executes the Python of the system. Like pyenv, it would let a file in the
+/// current folder select the version.
 struct Shim {
     folder: tempfile::TempDir,
 }
@@ -482,7 +482,7 @@ async fn probes_python_without_variables_and_outside_the_current_folder() {
     .await;
     assert_eq!(bench.call("add", "{}").await.unwrap().structured().unwrap().get(), r#"{"n": 42}"#);
     assert_eq!(shim.read("started"), "/\n");
-    // The shell adds some of its own.
+    // The shell adds some variables.
     let usual = ["PATH", "HOME", "LANG", "PWD", "OLDPWD", "SHLVL", "_"];
     let variables = shim.read("variables");
     let names = variables.lines().filter_map(|line| Some(line.split_once('=')?.0));
@@ -506,7 +506,7 @@ async fn refuses_a_python_that_the_current_folder_chooses() {
     }
 }
 
-/// Consent that holds as long as this is true.
+/// Consent that is valid while the flag is true.
 struct Files(Arc<AtomicBool>);
 
 impl Binding for Files {
@@ -542,7 +542,7 @@ async fn starts_a_configured_python_only_with_consent() {
     toolhub_skills::validate_with_book(&bench.skill(), &bench.book).await;
     assert_eq!(shim.read("started"), "");
 
-    // Consent that was given is checked before each start.
+    // Consent is checked again before each start.
     let unchanged = Arc::new(AtomicBool::new(true));
     let consent = Consent::bound(Arc::new(Files(Arc::clone(&unchanged))));
     let bench = Bench::with_book(&[ADD], "", Origin::User, with(Some(shim.command()), consent)).await;
@@ -552,7 +552,7 @@ async fn starts_a_configured_python_only_with_consent() {
     let said = bench.fails("add").await;
     assert!(said.contains("its files have changed"), "{said}");
 
-    // The owner's own Python needs none.
+    // The default Python of the owner needs no consent.
     let bench = Bench::with_book(&[ADD], "", Origin::User, with(None, Consent::default())).await;
     assert!(bench.call("add", "{}").await.is_ok());
 }

@@ -1,5 +1,5 @@
-//! Servers that keep failing: left alone after five failures in a row, by one long run and by many short ones, for all
-//! to see, and tried at once when somebody asks for them.
+//! The circuit breaker of servers: it opens after five consecutive failures, in one long run or over many short ones, is shown
+//! to the user, and is bypassed if the server is selected by name.
 
 #![expect(clippy::unwrap_used, reason = "a failed expectation fails the test")]
 
@@ -14,10 +14,10 @@ use toolhub_store::SqliteStore;
 use toolhub_testkit::scripted::{HttpServer, Journal, Script};
 use toolhub_testkit::{CommandLine, TestHub};
 
-/// Longer than a server is left alone after five failures.
+/// Longer than the circuit stays open after five failures.
 const A_MINUTE: Duration = Duration::from_secs(60);
 
-/// A server that plays `bad` until the file `healthy` is there, and is well from then on.
+/// A server that behaves like `bad` until the file `healthy` exists, and works from then on.
 fn until_healthy(folder: &Path, bad: &Script) -> Value {
     let (healthy, flag) = (Script::legacy().plain_tool("t").write(folder), folder.join("healthy"));
     let run = format!(
@@ -45,24 +45,24 @@ async fn a_server_that_keeps_dying_is_left_alone_and_comes_back() {
     assert!(error.contains("it failed 5 times in a row and is left alone for"), "{error}");
     assert!(quick.elapsed() < Duration::from_millis(200), "{:?}", quick.elapsed());
     assert!(matches!(hub.servers()[0].state, ServerState::LeftAlone { .. }), "{:?}", hub.servers()[0].state);
-    // Asked for by name it is tried at once, and a success clears its past.
+    // Selected by name, the server is tried immediately; a success resets its failure history.
     std::fs::write(folder.path().join("healthy"), "").unwrap();
     hub.list_server("s").await.unwrap().unwrap();
     assert!(hub.call(ToolCall::new("t", json!({}))).await.success());
     hub.close().await;
 }
 
-/// How often the servers of a journal were started.
+/// The number of server starts in a journal.
 fn starts(journal: &Path) -> usize {
     Journal::read(journal).events("start").len()
 }
 
-/// What `servers list` says of the first server.
+/// The first server in the output of `servers list`.
 fn shown(cli: &CommandLine) -> Value {
     cli.run(&["servers", "list", "--json"]).json()[0].clone()
 }
 
-/// The next run comes so much later.
+/// Moves the stored times back, as if the next run came this much later.
 async fn later(cli: &CommandLine, time: Duration) {
     let store = SqliteStore::open(&cli.folder().join("home")).unwrap();
     for (server, list) in store.load().await.unwrap() {
@@ -71,8 +71,8 @@ async fn later(cli: &CommandLine, time: Duration) {
     }
 }
 
-/// Through the program, run after run: a server that crashes at every start costs five tries and is left alone then,
-/// which is shown; it is tried again later and by name, and when it has recovered all is well.
+/// Over several runs of the program: a server that crashes at every start opens its circuit after five attempts, which is
+/// shown. It is tried again later and by name, and the circuit closes once the server has recovered.
 #[tokio::test]
 async fn a_server_that_crashes_at_every_start_is_left_alone_by_every_run() {
     let mut cli = CommandLine::new(env!("CARGO_BIN_EXE_toolhub"));
@@ -88,7 +88,7 @@ async fn a_server_that_crashes_at_every_start_is_left_alone_by_every_run() {
     for failures in 1..=5 {
         assert!(shown(&cli)["state"] != "left_alone", "after {} failures", failures - 1);
         call(&[]);
-        // On a busy machine it may crash too late for the call to see it.
+        // On a busy machine the crash may come too late for the call to observe it.
         for _ in 0..20 {
             if shown(&cli)["failures"] == failures {
                 break;
@@ -113,13 +113,13 @@ async fn a_server_that_crashes_at_every_start_is_left_alone_by_every_run() {
     );
     let listed = cli.run(&["servers", "list", "--lang", "zh"]);
     assert!(listed.stdout.contains("暂停重试") && listed.stdout.contains("连续失败 5 次，"), "{listed:?}");
-    // Nobody starts it any more, also not for a tool that nobody has; and that is said.
+    // No command starts the server any more, not even for an unknown tool, and the output says so.
     call(&[]);
     call(&["--source", "good"]);
     let nobody = cli.run(&["call", "nothing"]);
     assert!(nobody.code == Some(1) && nobody.stderr.contains("the tools of server `crashes` are not known: it failed 5 times in a row and is left alone for"), "{nobody:?}");
     assert_eq!((starts(&journal), &shown(&cli)["failures"]), (started, &json!(5)));
-    // By name it is tried at once, and says itself why it is of no use.
+    // Selected by name, the server is tried immediately, and the error gives the reason of the failure.
     let forced = cli.run(&["call", "t", "--source", "crashes"]);
     assert!(
         forced.code == Some(3)
@@ -131,7 +131,7 @@ async fn a_server_that_crashes_at_every_start_is_left_alone_by_every_run() {
     assert!(once > started);
     assert_eq!(cli.run(&["servers", "test", "crashes"]).code, Some(3));
     assert_eq!((starts(&journal) - once, &shown(&cli)["failures"]), (once - started, &json!(7)));
-    // When its time is over, one run tries it again, and the next ones do not.
+    // After the open period one run tries the server again, and the following ones do not.
     later(&cli, 60 * A_MINUTE).await;
     assert_eq!(shown(&cli)["state"], "failed");
     let before = starts(&journal);
@@ -139,7 +139,7 @@ async fn a_server_that_crashes_at_every_start_is_left_alone_by_every_run() {
     assert!(starts(&journal) > before && shown(&cli)["state"] == "left_alone", "{}", shown(&cli));
     later(&cli, A_MINUTE).await;
     assert_eq!(shown(&cli)["state"], "left_alone", "eight failures cost more than a minute");
-    // It has recovered: who asks for it finds that out, and all others know.
+    // The server has recovered: a refresh by name detects that, and all other commands use it again.
     std::fs::write(cli.folder().join("healthy"), "").unwrap();
     let refreshed = cli.run(&["servers", "refresh", "crashes"]);
     assert_eq!(refreshed.code, Some(0), "{refreshed:?}");
@@ -148,7 +148,7 @@ async fn a_server_that_crashes_at_every_start_is_left_alone_by_every_run() {
     assert_eq!(cli.run(&["call", "t"]).code, Some(0));
 }
 
-/// A server that connects well and breaks off in calls fails as well. Whoever wants that one may try it.
+/// Connections that break during calls count as failures, too. A call that names the server still tries it.
 #[tokio::test]
 async fn a_server_that_breaks_off_in_calls_is_left_alone_by_the_next_run() {
     let mut cli = CommandLine::new(env!("CARGO_BIN_EXE_toolhub"));
@@ -181,7 +181,7 @@ async fn a_server_that_breaks_off_in_calls_is_left_alone_by_the_next_run() {
     assert_eq!((&shown(&cli)["state"], &shown(&cli)["failures"]), (&json!("ready"), &json!(0)));
 }
 
-/// However many calls were under way when it broke off, that is one failure.
+/// A connection that breaks with several calls in flight counts as one failure.
 #[tokio::test]
 async fn calls_that_are_lost_together_are_one_failure() {
     let together = json!([{"shuffle": {"of": 20, "seed": 1}}, {"exit": 1}]);
@@ -196,7 +196,7 @@ async fn calls_that_are_lost_together_are_one_failure() {
     hub.close().await;
 }
 
-/// Over HTTP nothing tells that a server is gone but that it does not answer.
+/// Over HTTP, the only sign that a server is gone is that requests fail.
 #[tokio::test]
 async fn a_server_over_http_that_is_gone_is_left_alone() {
     let server = HttpServer::start(&Script::modern().plain_tool("t"));
@@ -212,8 +212,8 @@ async fn a_server_over_http_that_is_gone_is_left_alone() {
     hub.close().await;
 }
 
-/// A server that never answers costs its full time once. Later runs show and search what there is without it, until it is
-/// asked for by name and has recovered.
+/// A server that never answers costs its full timeout once. Later runs list and search without it, until it is selected by name
+/// and has recovered.
 #[tokio::test]
 async fn a_server_that_hangs_is_waited_for_once() {
     let mut cli = CommandLine::new(env!("CARGO_BIN_EXE_toolhub"));

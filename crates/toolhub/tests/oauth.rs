@@ -1,5 +1,5 @@
-//! Servers that want a login: the real program and the hub against a scripted authorization server, with the test as
-//! the browser.
+//! Servers that require a login: the real program and the hub against a scripted authorization server; the test acts as the
+//! browser.
 
 #![expect(clippy::unwrap_used, reason = "a failed expectation fails the test")]
 
@@ -17,7 +17,7 @@ use toolhub_testkit::{CommandLine, Ran, TestHub};
 struct Den {
     cli: CommandLine,
     server: OAuthServer,
-    /// All that the program ever wrote.
+    /// Everything the program has printed so far.
     said: std::cell::RefCell<String>,
 }
 
@@ -45,7 +45,7 @@ impl Den {
         self.heard(self.cli.run(args))
     }
 
-    /// Runs `servers login`, and opens every address it shows.
+    /// Runs `servers login` and opens every URL it prints.
     fn login(&self, args: &[&str]) -> (Ran, Vec<Visited>) {
         self.login_with(args, &[])
     }
@@ -81,7 +81,7 @@ impl Den {
         fs::read_to_string(self.cli.folder().join("home/tokens.json")).unwrap_or_default()
     }
 
-    /// Nothing the program wrote, and nothing in its database, holds a secret; the other side had nothing to object to.
+    /// Checks that no secret is in the output or in the database, and that the server reported no protocol violation.
     fn close(self) {
         assert_eq!(self.server.complaints(), Vec::<String>::new());
         let said = self.said.borrow();
@@ -130,13 +130,13 @@ fn a_login_lets_calls_in_and_lasts() {
         let mode = fs::metadata(den.cli.folder().join("home/tokens.json")).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o600);
     }
-    // Whoever is known is not registered twice, as long as the same port is free.
+    // A registered client is reused, as long as the same port is free.
     assert_eq!(den.login(&["--json"]).0.json(), json!({"id": "s", "success": true, "tools": 2}));
     assert!(den.server.counts().registered <= 2);
     den.close();
 }
 
-/// A server that wants a login was reached: that is a request that failed, and no server out of reach.
+/// A server that requires a login was reached: the error is a failed request, not an unreachable server.
 #[test]
 fn a_missing_login_is_no_server_out_of_reach() {
     let mut den = Den::new(plan());
@@ -157,7 +157,7 @@ fn a_missing_login_is_no_server_out_of_reach() {
     den.close();
 }
 
-/// The old transport answers on its stream and refuses by the status of a POST: that is a missing login too.
+/// HTTP+SSE answers on its stream and rejects a message by the status of the POST: that counts as a missing login, too.
 #[test]
 fn a_refused_message_of_the_old_transport_is_a_missing_login() {
     let stream = json!([
@@ -240,7 +240,7 @@ fn a_login_that_has_ended_is_told_with_exit_code_one() {
             "{ran:?}"
         );
     }
-    // A refresh token that is void is not tried again.
+    // An invalid refresh token is not used again.
     assert_eq!(den.server.counts().refreshed, 1);
     let (ran, _) = den.login(&[]);
     assert_eq!(ran.code, Some(0), "{ran:?}");
@@ -357,7 +357,7 @@ fn a_client_may_log_in_by_itself() {
     assert_eq!(den.server.counts().by_client, 1, "the token is kept");
     den.server.expire_access();
     assert_eq!(den.run(&["call", "whoami"]).code, Some(0));
-    // What it needs beyond that it asks for itself.
+    // A missing scope is requested by the hub itself.
     let ran = den.run(&["call", "write_note"]);
     assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), "scopes: write read\n"), "{ran:?}");
     let counts = den.server.counts();
@@ -406,7 +406,7 @@ fn where_there_is_no_login_that_is_said() {
     check(&["servers", "login", "program"], 2, "it is started as a program");
     check(&["servers", "login", "sss"], 2, "there is no server `sss`");
     check(&["servers", "logout", "program", "--lang", "zh"], 2, "它以程序方式启动");
-    // Whoever sends a token of their own is not told to log in.
+    // A server with a configured token gets no hint to log in.
     check(&["call", "whoami", "--source", "own"], 1, "HTTP status 401");
     let silent = HttpServer::start(&Script::legacy().on("*", json!([{"status": 401}])));
     den.cli.entry("silent", json!({"url": silent.url}));
@@ -451,7 +451,7 @@ fn ctrl_c_ends_the_wait_for_the_browser() {
     assert_eq!(den.tokens(), "");
 }
 
-/// A keyring that works is used: here one that a shell script plays.
+/// A working keyring is used; here a shell script simulates it.
 #[cfg(target_os = "linux")]
 #[test]
 fn a_keyring_that_works_is_used_and_one_that_does_not_is_not_missed() {
@@ -513,7 +513,7 @@ async fn twenty_calls_share_one_renewal() {
         let counts = server.counts();
         assert_eq!((counts.refreshed, counts.reused), (round, 0));
     }
-    // All who wait hear of it when the login is over.
+    // After the login was revoked, all waiting calls fail with the same error.
     server.revoke_all();
     let calls = (0..20).map(|_| hub.call(ToolCall::new("whoami", json!({}))));
     for outcome in futures_util::future::join_all(calls).await {
@@ -535,7 +535,7 @@ fn robots() -> OAuthPlan {
     OAuthPlan { client: Some(("robot", Some("secret-of-robot"))), ..plan() }
 }
 
-/// A server that was logged in to with the secret of its config, and another authorization server that knows it too.
+/// A server whose login uses the client secret of its config, and a second authorization server that accepts the same secret.
 fn bound() -> (Den, OAuthServer) {
     let den = Den::configured(robots(), ROBOT);
     assert_eq!(den.run(&["call", "whoami", "--source", "s"]).code, Some(0));
@@ -559,7 +559,7 @@ fn attack_secret_is_not_sent_to_another_issuer() {
     den.server.name_issuers(&[&other.issuer()]);
     refused_for(&den, &other.issuer());
     assert_eq!(other.counts(), Counts::default(), "nothing was sent there");
-    // The owner decides: from then on it is the other one, and no longer the first.
+    // With `--issuer` the owner selects the other one; from then on the first one is no longer used.
     let ran = den.run(&["servers", "login", "s", "--no-browser", "--issuer", &other.issuer()]);
     assert!(other.counts().by_client > 0, "{ran:?}");
     den.server.name_issuers(&[&den.server.issuer()]);
@@ -583,7 +583,7 @@ fn attack_secret_stays_bound_under_other_spellings_and_a_moved_token_endpoint() 
         refused_for(&den, &named);
         assert_eq!(den.server.counts().by_client, before, "{named}");
     }
-    // The first of several is not taken for the one it is bound to.
+    // If several issuers are listed, the bound one is used, not the first one.
     den.server.name_issuers(&[&other.issuer(), &own]);
     assert_eq!(den.run(&["call", "whoami", "--source", "s"]).code, Some(0));
     den.server.expire_access();
@@ -611,7 +611,7 @@ fn attack_login_of_a_person_stays_bound_after_logout() {
     den.close();
 }
 
-/// Without credentials of its own a server may change its mind once nobody is logged in.
+/// Without configured client credentials, the issuer may change once the login has ended.
 #[test]
 fn registered_client_is_bound_as_long_as_the_login_lasts() {
     let den = Den::logged_in(plan());
@@ -619,7 +619,7 @@ fn registered_client_is_bound_as_long_as_the_login_lasts() {
     den.server.name_issuers(&[&other.issuer()]);
     let (ran, visits) = den.login(&[]);
     assert!(ran.code != Some(0) && ran.stderr.contains("--issuer") && visits.is_empty(), "{ran:?}");
-    // The refresh token goes where it came from, whatever is named now.
+    // The refresh token is sent to its issuer only, independent of the issuers that are listed now.
     den.server.expire_access();
     assert_eq!(den.run(&["call", "whoami", "--source", "s"]).code, Some(0));
     assert_eq!((den.server.counts().refreshed, other.counts()), (1, Counts::default()));

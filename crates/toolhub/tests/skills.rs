@@ -1,5 +1,5 @@
-//! Skills as a user of the program meets them: found, shown, checked, approved and run, in both languages; and what a model
-//! is told of them before it uses one.
+//! Skills on the command line: listed, shown, validated, approved and run, in both languages; and the part of the prompt that
+//! describes them to a model.
 
 #![expect(clippy::unwrap_used, reason = "a failed expectation fails the test")]
 
@@ -40,7 +40,7 @@ fn put(folder: &Path, name: &str, text: &str) -> PathBuf {
     own
 }
 
-/// The program in a project below the user's home.
+/// Runs the program in a project folder below the home folder of the user.
 fn in_project(cli: &CommandLine, args: &[&str]) -> Ran {
     let folder = cli.folder().join("project");
     fs::create_dir_all(&folder).unwrap();
@@ -123,7 +123,7 @@ fn a_broken_skill_is_told_by_file_and_line_and_a_new_one_is_good() {
         (Some(0), "✓ skills/word-count/SKILL.md: good\n"),
         "{good:?}"
     );
-    // The folder is a project's, also where it is trusted for one run: each version of a skill is approved.
+    // The folder is a project, even if `--trust` applies to one run: each version of a skill needs approval.
     let held = cli.run(&["skills", "run", "word-count", "text=one two three"]);
     assert!(held.code == Some(1) && held.stderr.contains("until you approve"), "{held:?}");
     let approve = || assert_eq!(cli.run(&["skills", "approve", "word-count", "--yes"]).code, Some(0));
@@ -189,7 +189,7 @@ fn a_skill_of_a_project_waits_for_its_owner() {
     let told: Value = serde_json::from_str(&answer.stdout).unwrap();
     assert_eq!((told["rows"].as_u64(), told["columns"][1]["mean"].as_f64()), (Some(2), Some(38.0)));
     assert!(in_project(&cli, &["prompt"]).stdout.contains("- csv-summary: Summarises CSV files"));
-    // Only there: the same skill elsewhere is another one.
+    // The approval is bound to the path: the same skill in another folder is a different one.
     copy(&skills, &cli.folder().join("other/.claude/skills"));
     let other = cli.folder().join("other");
     let elsewhere = cli.command(&call).env("TOOLHUB_TRUST", &other).current_dir(other).output().unwrap();
@@ -207,7 +207,8 @@ fn a_skill_of_a_project_waits_for_its_owner() {
     assert_eq!(again.code, Some(1));
 }
 
-/// A model is told the names and descriptions of five skills, and reads the rest only of the one it uses.
+/// The prompt contains the names and descriptions of five skills; a model reads the instructions only of the skill that it
+/// uses.
 #[test]
 fn a_prompt_holds_names_and_descriptions_alone() {
     let cli = cli();
@@ -232,12 +233,12 @@ fn a_prompt_holds_names_and_descriptions_alone() {
             toolhub_agent::prompt::tokens(&fs::read_to_string(entry.path().join("SKILL.md")).unwrap())
         })
         .sum();
-    // Five descriptions and the tool; the instructions would be many times that.
+    // Five descriptions and the tool; the instructions are several times as long.
     assert!(cost < 700, "{cost} tokens for five skills");
     assert!(whole as u64 > 4 * cost, "{whole} tokens in all, {cost} in the prompt");
     let used = cli.run(&["call", "use_skill", "skill=sql-review"]).stdout;
     assert!(used.contains("CREATE INDEX CONCURRENTLY") && !used.contains("argument-hint"), "{used}");
-    // A model is given all of it, where other results are cut.
+    // Instructions are returned in full, although `--brief` truncates other results.
     let brief = cli.run(&["call", "use_skill", "skill=sql-review", "--brief"]).stdout;
     assert_eq!(brief, used);
     let planning = cli.run(&["prompt", "--plan"]).stdout;
@@ -264,7 +265,7 @@ fn tools_explain_and_search_know_skills() {
     assert!(asked.stderr.contains("it has `check_commit_message`"), "{asked:?}");
 }
 
-/// What should make an owner look twice is named wherever a skill is shown, and nobody agrees to it by accident.
+/// Suspicious properties are shown wherever a skill is shown, and such a skill is approved with `--yes` only.
 #[test]
 fn what_is_suspicious_reaches_out_or_takes_a_name_is_said_before_it_is_approved() {
     let cli = cli();
@@ -335,7 +336,7 @@ fn what_is_suspicious_reaches_out_or_takes_a_name_is_said_before_it_is_approved(
     assert_eq!(agreed.code, Some(0), "{agreed:?}");
     let standing = in_project(&cli, &["skills", "list", "--json"]).json();
     assert!(standing.as_array().unwrap().iter().all(|one| one["state"] == "used"), "{standing}");
-    // None of the skills that others wrote in good faith is suspicious.
+    // None of the fixtures and examples is suspicious.
     for folder in [fixtures(), examples()] {
         let looked = cli.run(&["skills", "validate", folder.to_str().unwrap(), "--json"]).json();
         for one in looked.as_array().unwrap() {
@@ -344,8 +345,8 @@ fn what_is_suspicious_reaches_out_or_takes_a_name_is_said_before_it_is_approved(
     }
 }
 
-/// What everybody knows by its name stays what it is in a project of strangers, whatever was approved there. Who writes a skill
-/// of their own may put it in a built-in tool's place, and is told.
+/// A skill of an untrusted project cannot replace a built-in tool, even if it is approved. A skill of the user can, with a
+/// notice.
 #[test]
 fn only_an_owners_own_skill_takes_the_place_of_a_builtin_tool() {
     let cli = cli();
@@ -405,7 +406,7 @@ fn skills_are_named_by_path_where_a_name_is_not_enough() {
     assert!(revoked.stderr.contains("`weed` is no longer approved"), "{revoked:?}");
 }
 
-/// As the README has it, from wherever one stands; and what is made where nobody looks is said to be.
+/// The commands of the README work from any folder, and a skill that is created outside the skill folders is reported as such.
 #[test]
 fn what_was_made_can_be_checked_as_the_documents_say() {
     let cli = cli();
@@ -434,7 +435,7 @@ fn what_was_made_can_be_checked_as_the_documents_say() {
     );
 }
 
-/// A file that is in a skill and elsewhere at once may be one that nobody meant to hand out.
+/// A hard link may expose a file of another folder that was not meant to be shared.
 #[cfg(unix)]
 #[test]
 fn hard_links_are_told_and_nobody_agrees_to_them_by_accident() {
@@ -462,7 +463,7 @@ fn hard_links_are_told_and_nobody_agrees_to_them_by_accident() {
     assert_eq!(in_project(&cli, &["skills", "approve", path, "--yes"]).code, Some(0));
     let read = ["call", "use_skill", "skill=weed", "file=references/more.md"];
     assert_eq!(in_project(&cli, &read).stdout, "elsewhere\n");
-    // Only an administrator can give files away.
+    // `chown` requires root.
     if std::os::unix::fs::chown(cli.folder().join("elsewhere.md"), Some(65534), None).is_ok() {
         let refused = in_project(&cli, &read);
         assert_eq!(refused.code, Some(1), "{refused:?}");

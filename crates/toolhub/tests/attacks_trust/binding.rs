@@ -1,4 +1,4 @@
-//! What trust is bound to: the real path, the owner, and the contents of all that was shown.
+//! Trust is bound to the real path, the owner, and the contents of all files that were shown.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
@@ -9,7 +9,7 @@ use serde_json::json;
 
 use super::hostile::{SKILL_TEXT, Victim, initialize, request};
 
-/// Whether the project's good server is used in a folder.
+/// Whether the project server is used in a folder.
 fn works_in(victim: &Victim, folder: &Path) -> bool {
     victim.run_in(folder, &["call", "greet"]).code == Some(0)
 }
@@ -83,7 +83,7 @@ fn a_change_behind_a_link_in_the_project_asks_again() {
     asks_again(&victim);
     trust(&victim);
     assert!(works(&victim));
-    // Other contents behind the same link.
+    // Different contents behind the same link.
     let text = fs::read_to_string(project.join("real/one.sh")).unwrap();
     fs::write(project.join("real/one.sh"), format!("{text}#\n")).unwrap();
     asks_again(&victim);
@@ -122,7 +122,7 @@ fn trust_does_not_carry_over_to_a_copy_or_to_another_folder_of_the_same_name() {
     copy(&hostile.project(), &project);
     victim.run(&["servers", "test"]);
     hostile.assert_unharmed("another folder at the same path");
-    // The control: what was trusted, back at its place.
+    // Control: the trusted folder, back at its path.
     fs::remove_dir_all(&project).unwrap();
     copy(&other, &project);
     assert!(works(&victim));
@@ -196,7 +196,7 @@ fn a_script_that_changes_while_the_gateway_runs_is_not_started() {
     let victim = good();
     let call = request(2, "tools/call", &json!({"name": "greet", "arguments": {}}));
     let evil = Victim::new().with_shared_servers();
-    // The list of tools is known, so that nothing is started before the call.
+    // The tool list is cached, so that no server is started before the call.
     let command = victim.command_in(&victim.project(), &["serve", "--stdio"]);
     let file = victim.project().join("run.sh");
     let change = || fs::copy(evil.project().join("evil.sh"), &file).unwrap();
@@ -205,7 +205,7 @@ fn a_script_that_changes_while_the_gateway_runs_is_not_started() {
     assert!(answer.contains("changed since you trusted it"), "{answer}");
 }
 
-/// What the owner trusted meanwhile is used without a new start of the gateway.
+/// A folder that is trusted again is used without a restart of the gateway.
 #[test]
 fn a_running_gateway_uses_what_was_trusted_again() {
     let victim = good();
@@ -222,7 +222,7 @@ fn a_running_gateway_uses_what_was_trusted_again() {
     assert!(answer.contains("result") && !answer.contains("changed since"), "{answer}");
 }
 
-/// The answer to a call that a client makes after something changed.
+/// Returns the response to a call that is sent after `change` has run.
 fn talk_while(mut command: Command, call: &serde_json::Value, change: impl FnOnce() -> u64) -> String {
     use std::io::{BufRead as _, BufReader, Write as _};
     let mut child =
@@ -265,7 +265,7 @@ fn skills_above_the_folder_and_behind_links_are_not_used_until_trusted() {
         }
     }
     assert!(victim.run_in(&sub, &["tools"]).stderr.contains("brings .claude/skills"));
-    // The control, from below: the folder that brings the skills is trusted, and they can be approved.
+    // Control, from a subfolder: once the folder with the skills is trusted, they can be approved.
     assert_eq!(victim.run_in(&sub, &["trust", "--yes"]).code, Some(0));
     assert!(victim.run_in(&sub, &["skills", "list"]).stdout.contains("bad"));
     fs::write(outside.join("bad/more.md"), "new").unwrap();
@@ -290,7 +290,7 @@ fn a_list_of_trusted_folders_that_the_project_brings_counts_for_nothing() {
 #[test]
 fn files_of_another_user_are_not_trusted() {
     let victim = good();
-    // Only root can give a file away.
+    // `chown` requires root.
     if std::os::unix::fs::chown(victim.project().join("run.sh"), Some(12345), None).is_err() {
         return;
     }
@@ -302,7 +302,7 @@ fn files_of_another_user_are_not_trusted() {
     assert_eq!(victim.run(&["--trust", "call", "greet"]).code, Some(0), "an explicit choice for one run");
 }
 
-/// In `/tmp` every user can put files beside and above the folder that `--trust` is meant for.
+/// In `/tmp` every user can create files beside and above the folder that `--trust` is meant for.
 #[test]
 fn trust_for_one_run_takes_nothing_of_other_users_from_a_folder_open_to_all() {
     let victim = Victim::new().with_shared_servers();
@@ -324,7 +324,7 @@ fn trust_for_one_run_takes_nothing_of_other_users_from_a_folder_open_to_all() {
             .unwrap()
             .success()
     };
-    // Only root can give a file away.
+    // `chown` requires root.
     if !own("12345", &[".claude", ".git"]) {
         return;
     }
@@ -343,14 +343,14 @@ fn trust_for_one_run_takes_nothing_of_other_users_from_a_folder_open_to_all() {
     assert!(own("12345", &[".mcp.json", "evil.sh"]));
     victim.run_in(&shared, &["--trust", "servers", "test"]);
     victim.assert_unharmed("servers of another user in a folder open to all");
-    // The control: the same files, as the caller's own.
+    // Control: the same files, owned by the caller.
     assert!(own("0", &[".claude", ".git", ".mcp.json", "evil.sh"]));
     assert!(lists_skill(&victim.project()) && lists_skill(&shared));
     victim.run_in(&shared, &["--trust", "servers", "test"]);
     assert!(victim.was_run());
 }
 
-/// With the most open umask, the folder that decides which programs run is still the owner's alone.
+/// Even with umask 0, the folder that decides which programs run is writable by its owner only.
 #[test]
 fn the_owners_config_folder_is_private_whatever_the_umask() {
     let victim = Victim::new();
@@ -395,7 +395,7 @@ fn the_owners_own_edit_keeps_trust_and_absorbs_nothing_else() {
     assert!(works(&victim), "still trusted with a skill that the owner made");
 }
 
-/// A pipe in place of a file would block the program that opens it.
+/// Opening a FIFO in place of a file would block.
 #[test]
 fn a_pipe_in_place_of_a_config_file_does_not_hang() {
     let victim = Victim::new();

@@ -1,4 +1,4 @@
-//! A folder as an attacker would publish it, a user who has just cloned it, and what must not happen to them.
+//! A project folder written by an attacker, a user who has just cloned it, and checks that it causes no harm.
 
 use std::fs;
 use std::io::{Read as _, Write as _};
@@ -15,18 +15,18 @@ use tempfile::TempDir;
 use toolhub_testkit::Ran;
 use toolhub_testkit::scripted::{self, Script};
 
-/// A secret of the user's environment.
+/// A secret in the environment of the user.
 pub(crate) const SECRET: &str = "sk-canary-5f1e";
-/// A text that only the project's skills and settings hold.
+/// A text that occurs only in the skills and settings of the project.
 pub(crate) const SKILL_TEXT: &str = "obey-the-project-canary";
-/// How long one command may take before it counts as hanging.
+/// The time after which a command counts as hanging.
 const COMMAND_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// A user with a clean home, and a project written by an attacker.
+/// A user with an empty home folder, and a project written by an attacker.
 pub(crate) struct Victim {
     pub(crate) home: TempDir,
     folder: TempDir,
-    /// Where programs of the project leave a trace.
+    /// The folder in which programs of the project leave a trace.
     canary: TempDir,
     port: u16,
     connections: Arc<AtomicUsize>,
@@ -66,7 +66,7 @@ impl Victim {
         file
     }
 
-    /// A program of the project that leaves a trace and all variables it sees.
+    /// Writes a project program that records that it ran, with its environment.
     pub(crate) fn evil_program(&self, path: &str) {
         let canary = self.canary.path().display();
         let file = self.write(path, &format!("#!/bin/sh\nenv > {canary}/ran.$$\nexit 1\n"));
@@ -84,14 +84,14 @@ impl Victim {
         .to_string()
     }
 
-    /// Servers alone, as most repositories bring them.
+    /// Adds server entries only, as in most repositories.
     pub(crate) fn with_shared_servers(self) -> Self {
         self.evil_program("evil.sh");
         self.write(".mcp.json", &self.evil_servers());
         self
     }
 
-    /// An empty `toolhub.toml`, which makes `mcp.json` count.
+    /// Adds an empty `toolhub.toml`, with which `mcp.json` is read.
     pub(crate) fn with_empty_config(self) -> Self {
         self.evil_program("evil.sh");
         self.write("toolhub.toml", "");
@@ -99,7 +99,7 @@ impl Victim {
         self
     }
 
-    /// Everything that a project can bring.
+    /// Adds everything that a project can contain.
     pub(crate) fn with_everything(self) -> Self {
         let victim = self.with_shared_servers().with_empty_config();
         let port = victim.port;
@@ -132,7 +132,7 @@ impl Victim {
         victim
     }
 
-    /// A server of the project that works: a script of the project starts a scripted one.
+    /// Adds a working server: a script of the project starts a scripted server.
     pub(crate) fn with_good_server(self) -> Self {
         let tool = json!({"name": "greet", "inputSchema": {"type": "object"}});
         let script = Script::legacy().tool(tool);
@@ -151,7 +151,7 @@ impl Victim {
         self
     }
 
-    /// A command of the user's in a folder.
+    /// A command of the user, started in `folder`.
     pub(crate) fn command_in(&self, folder: &Path, args: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_toolhub"));
         command
@@ -176,7 +176,7 @@ impl Victim {
         ended(self.command_in(folder, args).spawn().unwrap(), args)
     }
 
-    /// Whether nothing of the project ran, was contacted, or learned the secret.
+    /// Asserts that no program of the project ran, none of its addresses was contacted, and the secret was not leaked.
     #[track_caller]
     pub(crate) fn assert_unharmed(&self, what: &str) {
         let traces: Vec<PathBuf> =
@@ -209,7 +209,7 @@ impl Victim {
     }
 }
 
-/// Waits for a command, and kills it if it hangs.
+/// Waits for a command; kills it after a timeout.
 pub(crate) fn ended(mut child: Child, args: &[&str]) -> Ran {
     let (mut out, mut err) = (child.stdout.take().unwrap(), child.stderr.take().unwrap());
     let stdout = std::thread::spawn(move || {
@@ -238,7 +238,7 @@ pub(crate) fn ended(mut child: Child, args: &[&str]) -> Ran {
     Ran { code, stdout: text(stdout.join().unwrap()), stderr: text(stderr.join().unwrap()) }
 }
 
-/// One client's conversation over stdin and stdout: each request is answered before the next is sent.
+/// Sends the requests over stdin, each after the response to the previous one was read from stdout.
 pub(crate) fn talk_stdio(mut command: Command, requests: &[Value]) -> (Vec<Value>, Ran) {
     use std::io::{BufRead as _, BufReader};
     let mut child = command.stdin(Stdio::piped()).spawn().unwrap();

@@ -1,6 +1,6 @@
-//! Requests answered end to end by the real program with a real language model, in each of the three ways it may work:
-//! calls of its own, calls as text, and a plan. `cargo xtask e2e-model` starts the model and names it in
-//! `TOOLHUB_E2E_MODEL_URL`. Other runs report the tests as ignored.
+//! Requests answered end to end by the real program with a real language model, in each of the three modes: native tool calls,
+//! calls as text, and a plan. `cargo xtask e2e-model` starts the model and sets `TOOLHUB_E2E_MODEL_URL`. Other runs report the
+//! tests as ignored.
 
 #![expect(
     clippy::panic,
@@ -22,19 +22,19 @@ use self::judge::{Judged, judge};
 use self::requests::{FILES, HELD, REQUESTS, ROWS, Request, TOOLS};
 
 const VARIABLE: &str = "TOOLHUB_E2E_MODEL_URL";
-/// After this the program itself gives up on a request.
+/// The time limit of a request within the program.
 const REQUEST: &str = "3m";
-/// After this it is ended: it has stalled.
+/// The time after which the process is killed.
 const STALLED: Duration = Duration::from_secs(240);
-/// After this a way is left, whatever is still to be asked.
+/// The time limit of a mode; remaining requests are skipped.
 const WAY: Duration = Duration::from_secs(12 * 60);
 
-/// A way for a model to work.
+/// A mode of the agent.
 struct Way {
     name: &'static str,
-    /// `tool_calls` of the config.
+    /// The value of `tool_calls` in the config.
     tool_calls: &'static str,
-    /// `--way` of the program.
+    /// The value of `--way`.
     way: &'static str,
 }
 
@@ -42,18 +42,18 @@ const NATIVE: Way = Way { name: "native calls", tool_calls: "native", way: "talk
 const TEXT: Way = Way { name: "calls as text", tool_calls: "text", way: "talk" };
 const PLANNED: Way = Way { name: "planned", tool_calls: "native", way: "plan" };
 
-/// What one way came to.
+/// The results of one mode.
 #[derive(Debug, Default)]
 struct Came {
     judged: Vec<Judged>,
     stalled: usize,
     not_asked: usize,
-    /// Read, of these from the cache, and written.
+    /// Input tokens, cached input tokens, and output tokens.
     tokens: [u64; 3],
     took: Duration,
 }
 
-// One after the other with `--test-threads=1`: there is one model.
+// Run with `--test-threads=1`: all tests share one model.
 
 #[tokio::test]
 #[ignore = "needs a language model: run `cargo xtask e2e-model`"]
@@ -97,8 +97,8 @@ async fn measure(way: &Way, requests: &[Request]) {
     let cli = set_up(&url, way.tool_calls);
     let came = ask_all(&cli, way, requests).await;
     came.print(way.name, requests);
-    // How well a small model does is printed, and no verdict on the hub. What is held is that the way works: the model
-    // answers itself, in time, and at least one request goes rightly from its call to its answer.
+    // The quality of a small model is printed but not asserted. The assertions check that the mode works: the model itself
+    // answers, in time, and for at least one request both the call and the answer are right.
     let (all, own) = (requests.len(), came.count(requests, |one, _| one.by_model));
     assert!(own * 4 >= all * 3, "{}: the model answered {own} of {all} itself", way.name);
     let served = |one: &Judged, request: &Request| !request.calls.is_empty() && one.arguments && one.answer;
@@ -129,7 +129,7 @@ impl Came {
     }
 }
 
-/// The program with its files, its spreadsheet server and a memory of its own.
+/// The program with the files, the spreadsheet server and an empty memory.
 fn set_up(url: &str, tool_calls: &str) -> CommandLine {
     let mut cli = CommandLine::new(env!("CARGO_BIN_EXE_toolhub"));
     let excel = peers().join("excel-0.1.8/bin/excel-mcp-server");
@@ -199,7 +199,7 @@ async fn ask_all(cli: &CommandLine, way: &Way, requests: &[Request]) -> Came {
     came
 }
 
-/// What the program says to a request; nothing where it did not end in time.
+/// The JSON output of the program for a request; `None` on timeout.
 async fn ask(cli: &CommandLine, request: &Request, way: &str) -> Option<Value> {
     let mut program =
         tokio::process::Command::from(cli.command(&["ask", request.words, "--way", way, "--json"]));

@@ -1,21 +1,21 @@
-//! What a real model is asked, and what is right: the calls that serve it, and what the answer must say.
+//! The requests for a real model, with the expected calls and answers.
 
-/// One request.
+/// A request.
 pub(crate) struct Request {
     pub(crate) kind: &'static str,
     pub(crate) words: &'static str,
-    /// The calls that serve it; none where no tool can.
+    /// The expected calls; empty if no tool is suitable.
     pub(crate) calls: &'static [Call],
     pub(crate) answer: Right,
 }
 
-/// A call that serves a request.
+/// An expected call.
 pub(crate) struct Call {
     pub(crate) tool: &'static str,
     pub(crate) shown_by: Shown,
 }
 
-/// What shows that its arguments are right. An expression may be written in many ways, so its value is looked at.
+/// How the arguments are checked. An expression can be written in many ways, so its result is compared.
 pub(crate) enum Shown {
     /// Each of these arguments ends with this text.
     Arguments(&'static [(&'static str, &'static str)]),
@@ -23,13 +23,13 @@ pub(crate) enum Shown {
     Result(&'static str),
 }
 
-/// What the answer must be.
+/// The expected answer.
 pub(crate) enum Right {
-    /// It holds each of these.
+    /// Contains each of these texts.
     Holds(&'static [&'static str]),
-    /// It holds these, and the time that `get_time` told.
+    /// Contains these texts and the time returned by `get_time`.
     Time(&'static [&'static str]),
-    /// It says that this cannot be done.
+    /// States that the request cannot be fulfilled.
     Declines,
 }
 
@@ -50,15 +50,15 @@ const STOCK: Call = Call {
     shown_by: Shown::Arguments(&[("filepath", "stock.xlsx"), ("sheet_name", "Sales")]),
 };
 
-/// The tools that there are for them.
+/// The available tools.
 pub(crate) const TOOLS: [&str; 4] = ["calculate", "get_time", "read_file", "read_data_from_excel"];
-/// The files that they speak of.
+/// The files that the requests mention.
 pub(crate) const FILES: [(&str, &str); 2] =
     [("notes.txt", "Buy strings for the violin.\n"), ("price.txt", "37\n")];
 /// The sheet `Sales` of `stock.xlsx`.
 pub(crate) const ROWS: &str = r#"[["item","count"],["violin",17],["cello",8]]"#;
 
-/// Requests that were never looked at while the words of the prompts were chosen: they are there to be measured alone.
+/// Held-out requests: not used for tuning the prompts, only for measuring.
 pub(crate) const HELD: [Request; 6] = [
     Request {
         kind: "calculate",
@@ -93,7 +93,7 @@ pub(crate) const HELD: [Request; 6] = [
     Request { kind: "no tool", words: "Play some jazz for me.", calls: &[], answer: Right::Declines },
 ];
 
-/// Six kinds, both languages. The words of the prompts were chosen with these at hand.
+/// Six kinds, both languages. The prompts were tuned with these requests.
 pub(crate) const REQUESTS: [Request; 12] = [
     Request {
         kind: "calculate",

@@ -1,4 +1,4 @@
-//! One caller that takes all there is: its own budget is used up, it is told which one, and the other caller is served.
+//! One caller exhausts a budget: the error names the budget, and another caller is still served.
 
 use std::fs;
 use std::time::{Duration, Instant};
@@ -40,7 +40,7 @@ async fn unknown_arguments_are_refused_in_a_short_text() {
     }
 }
 
-/// A name that nobody has, as long as a message may be.
+/// An unknown tool name that fills the longest allowed message.
 #[tokio::test]
 async fn a_name_of_megabytes_is_no_near_name_of_any() {
     let serving = Serving::before(&echo(), "");
@@ -57,7 +57,7 @@ fn idle_uploads_take_no_room_of_others() {
     let long = "x".repeat(3 << 20);
     let announced = call(&long, &bearer(&ann));
     let head = announced.find("\r\n\r\n").unwrap() + 4;
-    // What is only announced takes nothing, not even of one's own.
+    // An announced `Content-Length` alone uses no budget, not even that of the caller.
     let mut held = Vec::new();
     for _ in 0..40 {
         let mut wire = Wire::to(&serving);
@@ -86,7 +86,7 @@ fn uploads_take_of_the_budget_of_the_one_who_sends() {
             break place;
         }
     };
-    // It is told at once, and the rest of what it sends is not kept.
+    // The caller is refused immediately, and the rest of its body is discarded.
     let mut refused = held.swap_remove(refused);
     refused.stream.set_read_timeout(Some(PATIENCE)).unwrap();
     let heard = refused.hear();
@@ -125,7 +125,7 @@ async fn describes_each_tool_once_however_often_it_is_named() {
         }
         let grown = resident(&serving).saturating_sub(before);
         assert!(grown < 64 << 20, "{} MiB more", grown >> 20);
-        // The control: what fits is described, each tool once and in the order of the names.
+        // Control: a request within the limit is served; each tool is described once, in the order of the names.
         let names = [r#""echo""#; 5_000].join(",");
         let described =
             client.ask("1", "tools/describe", &format!(r#""names":[{names},"calculate","echo"]"#)).await;
@@ -136,7 +136,7 @@ async fn describes_each_tool_once_however_often_it_is_named() {
     serves(&serving, &bob, "meanwhile");
 }
 
-/// Lists are put together for each request as well.
+/// Lists are built for each request, too.
 #[tokio::test]
 async fn long_lists_count_as_unread_before_they_are_put_together() {
     let resources: Vec<_> =
@@ -159,7 +159,7 @@ async fn long_lists_count_as_unread_before_they_are_put_together() {
     }
 }
 
-/// Ids are kept with streams and repeated in all that is told on them.
+/// Request ids are stored with streams and repeated in all messages on them.
 #[tokio::test]
 async fn ids_and_progress_tokens_of_megabytes_are_refused() {
     let (serving, [ann, _]) = for_two_with(&echo(), "");
@@ -178,7 +178,7 @@ async fn ids_and_progress_tokens_of_megabytes_are_refused() {
         let refused = client.post(plain.to_string()).send().await.unwrap();
         assert_eq!(refused.status(), 400);
         assert!(refused.text().await.unwrap().contains("`progressToken` is too long"), "{era:?}");
-        // The control: an id of a usual length, and a long text elsewhere.
+        // Control: an id of ordinary length, and a long text elsewhere.
         let id = format!("\"{}\"", "i".repeat(1_000));
         let answer =
             client.ask(&id, "tools/call", &format!(r#""name":"echo","arguments":{{"t":"{long}"}}"#)).await;
@@ -187,7 +187,7 @@ async fn ids_and_progress_tokens_of_megabytes_are_refused() {
     }
 }
 
-/// The memory that a process has, in bytes.
+/// The resident memory of the gateway, in bytes.
 fn resident(serving: &Serving) -> usize {
     let status = fs::read_to_string(format!("/proc/{}/status", serving.pid())).unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
@@ -196,7 +196,7 @@ fn resident(serving: &Serving) -> usize {
 
 const LARGE: usize = 12 << 20;
 
-/// A gateway for two before a server with a tool whose answer is longer than a connection holds.
+/// A gateway for two callers, with a tool whose result is longer than the socket buffers.
 fn with_large_answers(limits: &str) -> (HttpServer, Serving, [String; 2]) {
     let script = Script::both()
         .plain_tool("large")
@@ -232,7 +232,7 @@ fn unread_answers_are_bounded_for_each_caller() {
     for number in 0..16 {
         let mut wire = Wire::to(&serving);
         wire.say(&if number % 2 == 0 { large(&ann) } else { chunked(&large(&ann)) });
-        // The head has come, and nobody reads on where the answer is long.
+        // The head has arrived; the body of a long response is not read.
         let mut heard = wire.head();
         assert_eq!(heard.status, 200, "{heard:?}");
         if heard.header("content-length").unwrap().parse::<usize>().unwrap() < LARGE {
@@ -246,13 +246,13 @@ fn unread_answers_are_bounded_for_each_caller() {
     }
     assert_eq!(dropped, 14, "two of them fit");
     let grown = resident(&serving).saturating_sub(before);
-    // All of them would be 192 MiB; what one call needs for a moment comes on top of what is unread.
+    // All responses together would be 192 MiB. Each call temporarily needs memory in addition to the unread responses.
     assert!(grown < limit + (90 << 20), "{} MiB more", grown >> 20);
-    // The other one is served with the same, and the first with what is short.
+    // The other caller gets the same long result, and the first one still gets short results.
     wire.say(&large(&bob));
     assert_eq!(wire.hear().text().len(), LARGE);
     serves(&serving, &ann, "short");
-    // Whoever goes makes room.
+    // A closed connection releases its share.
     drop(unread);
     let since = Instant::now();
     loop {
@@ -273,7 +273,7 @@ fn an_answer_that_nobody_reads_is_given_up() {
         let mut unread = Wire::to(&serving);
         unread.say(&way);
         assert!(unread.begins().starts_with("HTTP/1.1 200"));
-        // Its connection is closed, and what it held is free again, though it is still there.
+        // The gateway closes the connection and releases its budget, although the client keeps it open.
         let since = Instant::now();
         loop {
             let mut wire = Wire::to(&serving);
@@ -339,7 +339,7 @@ fn streams_of_one_caller_are_bounded() {
     }
 }
 
-/// A call whose answer is a stream counts for as long as it runs.
+/// A call with a streamed response counts until it ends.
 #[test]
 fn calls_that_stream_count_until_they_are_over() {
     let folder = tempfile::tempdir().unwrap();
@@ -379,7 +379,7 @@ async fn questions_of_one_caller_do_not_cancel_those_of_another() {
     let script = Script::legacy()
         .plain_tool("ask")
         .on("tools/call:ask", json!([{"request": question}, {"answer": true}]));
-    // Over HTTP a question comes on the stream of its request, so it is certain whom it concerns.
+    // Over HTTP a server request arrives on the stream of its call, so that its origin is unambiguous.
     let server = HttpServer::start(&script.set("sse", true));
     let (serving, [ann, bob]) =
         for_two_before(json!({"url": server.url}), "[serve.limits]\npending_input = 3\n");
@@ -404,7 +404,7 @@ async fn questions_of_one_caller_do_not_cancel_those_of_another() {
     assert_eq!(own.ask("2", "tools/call", &again(&mine[0])).await.error(), -32602);
 }
 
-/// Without tokens all of this machine is one owner, and each address has a budget of its own.
+/// Without tokens all local clients are one principal, and each address has its own budget.
 #[test]
 fn without_tokens_each_address_has_a_budget() {
     let serving = Serving::before(&echo(), "[serve.limits]\nstreams = 1\n");

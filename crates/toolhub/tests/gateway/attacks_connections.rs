@@ -1,6 +1,6 @@
-//! One address that holds connections without using them: half-sent heads, half-sent messages, idle ones. With no descriptor
-//! left it is the first to lose them, and other addresses are served at once. No test waits for a timeout of the server:
-//! the timeouts are longer than a test may take.
+//! One address holds connections without using them: half-sent heads, half-sent messages, idle ones. When no descriptor is
+//! left, its connections are closed first, and other addresses are served immediately. No test waits for a timeout of the
+//! server: the timeouts are longer than a test may take.
 
 use std::fs;
 use std::io::Write as _;
@@ -19,7 +19,7 @@ fn serving(settings: &str) -> Serving {
     Serving::before(&Script::both().plain_tool("echo"), settings)
 }
 
-/// A gateway that has used everything it needs, and has so many descriptors more.
+/// A gateway that has opened all the descriptors it needs, with room for `more`.
 fn with_descriptors(more: u64) -> Serving {
     let serving = serving("[serve]\nheader_timeout = \"10m\"\n");
     let mut wire = Wire::to(&serving);
@@ -31,7 +31,7 @@ fn with_descriptors(more: u64) -> Serving {
     serving
 }
 
-/// Connections that send this and no more.
+/// Connections that send only this text.
 fn holding(serving: &Serving, count: usize, sent: &str) -> Vec<Wire> {
     let hold = || {
         let mut wire = Wire::to(serving);
@@ -42,7 +42,7 @@ fn holding(serving: &Serving, count: usize, sent: &str) -> Vec<Wire> {
     (0..count).map(|_| hold()).collect()
 }
 
-/// Another address is served, call after call over connections of its own.
+/// Checks that another address is served, with a new connection for each call.
 fn served_elsewhere(serving: &Serving) {
     for turn in ["one", "two", "three"] {
         let mut wire = Wire::from_address(serving, OTHER);
@@ -88,7 +88,7 @@ fn idle_connections_do_not_keep_other_addresses_out() {
     served_elsewhere(&serving);
 }
 
-/// A message that is shorter than what counts when it is whole counts while its end is missing.
+/// An incomplete message counts as an upload, even if it would be too short to count once complete.
 #[test]
 fn half_sent_short_messages_count_as_uploads() {
     let serving = serving("[serve]\nbody_bytes = 1048576\n[serve.limits]\nupload_bytes = 1048576\n");
@@ -104,7 +104,7 @@ fn half_sent_short_messages_count_as_uploads() {
         }
     }
     served_elsewhere(&serving);
-    // Below the limit such a message is served once its end has come.
+    // Below the limit such a message is served once it is complete.
     let mut wire = Wire::from_address(&serving, OTHER);
     wire.stream.write_all(&long.as_bytes()[..50_000]).unwrap();
     std::thread::sleep(Duration::from_millis(100));
@@ -112,7 +112,7 @@ fn half_sent_short_messages_count_as_uploads() {
     assert_eq!(wire.hear().text(), said(&"x".repeat(60_000)));
 }
 
-/// A proxy may read the last of them, the gateway the first.
+/// With a duplicate header, a proxy may use the last value and the gateway the first.
 #[test]
 fn headers_that_decide_how_a_message_is_read_are_not_repeated() {
     let serving = serving("");
@@ -130,7 +130,7 @@ fn headers_that_decide_how_a_message_is_read_are_not_repeated() {
     }
 }
 
-/// The address that is attacked from is served as well, as far as its requests are whole.
+/// The attacking address is served, too, if its requests are complete.
 #[test]
 fn the_same_address_is_served_where_its_requests_are_whole() {
     let serving = with_descriptors(12);
@@ -141,7 +141,7 @@ fn the_same_address_is_served_where_its_requests_are_whole() {
         assert!(since.elapsed() < PATIENCE, "it is not served");
         let mut wire = Wire::to(&serving);
         let _ = wire.stream.write_all(call("whole", "").as_bytes());
-        // Its connection may be the one that is closed for another.
+        // This connection may itself be closed to free a descriptor.
         served += usize::from(wire.begins().starts_with("HTTP/1.1 200"));
     }
 }
@@ -151,7 +151,7 @@ fn an_address_has_a_bounded_number_of_connections_without_a_request() {
     let serving = serving("[serve]\nheader_timeout = \"10m\"\n[serve.limits]\nunproven_connections = 5\n");
     let held = holding(&serving, 40, "POST");
     served_elsewhere(&serving);
-    // Those that were refused are closed, and at most as many as may be are left.
+    // Refused connections are closed; the number of open ones stays within the limit.
     for wire in &held {
         wire.stream.set_read_timeout(Some(Duration::from_millis(50))).unwrap();
     }
@@ -159,14 +159,14 @@ fn an_address_has_a_bounded_number_of_connections_without_a_request() {
     while held.iter().filter(|wire| !wire.is_closed()).count() > 5 {
         assert!(since.elapsed() < PATIENCE, "more are left than may be");
     }
-    // One that sends its request after all is served.
+    // A connection that completes its request is served.
     let mut wire = Wire::from_address(&serving, OTHER);
     wire.say("POST");
     wire.say(&call("late", "")["POST".len()..]);
     assert_eq!(wire.hear().text(), said("late"));
 }
 
-/// A byte now and then does not give a head more time.
+/// Single bytes do not extend the header timeout.
 #[test]
 fn a_head_that_trickles_in_is_broken_off() {
     let serving = serving("[serve]\nheader_timeout = \"1s\"\n");

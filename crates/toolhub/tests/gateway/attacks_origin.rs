@@ -1,5 +1,5 @@
-//! What a server says unasked, with two callers before it: no caller gets what may concern the other. Through the real
-//! gateway, each caller with a token of its own.
+//! Messages that a server sends on its own, with two callers: no caller receives a message that may concern the other. Tests
+//! the real gateway; each caller has its own token.
 
 use std::collections::HashSet;
 use std::path::Path;
@@ -12,7 +12,7 @@ use crate::door::{for_two_before, for_two_telling, for_two_with};
 use crate::raw_client::{ERAS, Era, RawClient, Stream};
 use crate::serving::{Serving, await_cancelled};
 
-/// What the server wants of a caller, and what it logs: both tell of ann.
+/// An elicitation and a log message of the server; both contain data of ann.
 fn question() -> Value {
     json!({"method": "elicitation/create", "params": {
         "message": "ann, your password?", "requestedSchema": {"type": "object", "properties": {}}}})
@@ -22,8 +22,8 @@ fn log() -> Value {
     json!({"method": "notifications/message", "params": {"level": "error", "data": "key-of-ann"}})
 }
 
-/// `work` is answered at once, `hold` never, `ask` asks and tells what it heard, `leak` logs and asks, as a server does that
-/// still works for an earlier call; `open` leaves a question open.
+/// `work` answers immediately, `hold` never; `ask` sends a request and returns its response; `leak` logs and sends a request,
+/// like a server that still works on an earlier call; `open` leaves a request unanswered.
 fn script(journal: &Path) -> Script {
     let mut open = question();
     open["wait"] = json!(false);
@@ -49,7 +49,7 @@ fn called(tool: &str) -> String {
     format!(r#""name":"{tool}","arguments":{{}}"#)
 }
 
-/// Bob's call makes the server speak, and he hears nothing but his own result, which says that the question was refused.
+/// Bob's call makes the server send messages. He receives only his own result, which contains the rejection of the request.
 async fn hears_nothing_of_ann(bob: &RawClient) {
     let answer = bob.ask("7", "tools/call", &called("leak")).await;
     let heard: Vec<_> = answer.messages.iter().filter_map(|message| message.method.as_deref()).collect();
@@ -101,7 +101,7 @@ async fn log_messages_that_may_be_anyones_go_to_the_owners_log_alone() {
     let streams = [ann.listen().await, bob.listen().await];
     bob.call("work", "{}").await.text();
     ann.call("leak", "{}").await.result();
-    // The end of each session ends its stream: all that was told has been told by then.
+    // The end of a session ends its stream, so that all messages have arrived by then.
     for ((who, client), mut stream) in [("ann", &ann), ("bob", &bob)].into_iter().zip(streams) {
         client.end().await;
         while let Some(message) = stream.message().await {
@@ -129,7 +129,7 @@ async fn one_principal_alone_is_asked_and_told() {
     assert!(result.get().contains("accept"), "{result}");
 }
 
-/// A server over HTTP speaks on the stream of the request that it speaks about.
+/// Over HTTP a server sends messages on the stream of the request that they belong to.
 #[tokio::test]
 async fn messages_on_the_stream_of_a_request_go_to_its_caller() {
     let folder = tempfile::tempdir().unwrap();
@@ -154,7 +154,7 @@ async fn instances_of_callers_keep_them_apart() {
         for client in &clients {
             client.call("work", "{}").await.text();
         }
-        // Both have used the server, and each is asked what concerns it.
+        // Both clients have used the server, and each receives the request of its own call.
         for client in &clients {
             if era == Era::Modern {
                 let answer = client.call("ask", "{}").await;
@@ -174,7 +174,7 @@ async fn instances_of_callers_keep_them_apart() {
     }
 }
 
-/// The processes that calls reached.
+/// The processes that received calls.
 fn callers(journal: &Journal) -> HashSet<u32> {
     let calls = journal.entries().iter().filter(|entry| entry["message"]["method"] == "tools/call");
     calls.filter_map(|entry| u32::try_from(entry["pid"].as_u64()?).ok()).collect()
@@ -193,7 +193,7 @@ async fn instance_beyond_the_limit_is_refused_with_the_name_of_the_setting() {
     ann.call("work", "{}").await.text();
 }
 
-/// A caller that brings its own instance down again and again does not stop the others.
+/// A caller that repeatedly crashes its own instance does not affect other callers.
 #[tokio::test]
 async fn failing_instance_of_one_caller_leaves_the_others_alone() {
     let folder = tempfile::tempdir().unwrap();
@@ -207,7 +207,7 @@ async fn failing_instance_of_one_caller_leaves_the_others_alone() {
     bob.call("work", "{}").await.text();
 }
 
-/// Without tokens there is one principal, and still a late word of a cancelled call does not reach another session.
+/// Without tokens there is one principal; a late message of a cancelled call still does not reach another session.
 #[tokio::test]
 async fn late_messages_of_a_cancelled_call_go_to_no_other_session() {
     let folder = tempfile::tempdir().unwrap();
@@ -222,8 +222,8 @@ async fn late_messages_of_a_cancelled_call_go_to_no_other_session() {
     hears_nothing_of_ann(&bob).await;
 }
 
-/// A late answer to a call of ann that was cancelled, as servers write it that lose ids: it fails no call of bob, and he reads
-/// none of it.
+/// Late responses to a cancelled call of ann, from servers that lose the id: they do not fail a call of bob, and their contents
+/// do not reach him.
 #[tokio::test]
 async fn answers_without_a_usable_id_go_to_no_call() {
     let late = [
@@ -251,7 +251,7 @@ async fn answers_without_a_usable_id_go_to_no_call() {
     }
 }
 
-/// A server keeps the roots it was told of for whoever calls next, so a shared one is told of none but the owner's.
+/// A server may keep the roots of one client for later calls, so a shared server receives only the configured roots.
 #[tokio::test]
 async fn roots_of_one_client_decide_nothing_for_another() {
     let look = json!([{"request": {"method": "roots/list"}}, {"answer": true}]);
@@ -259,7 +259,7 @@ async fn roots_of_one_client_decide_nothing_for_another() {
     for (settings, told) in [
         ("", r#"\"roots\":[]"#),
         ("[[servers]]\nid = \"s\"\nroots = [\"/srv/data\", \"https://example.org/x\"]\n", "file:///srv/data"),
-        // The control: with an instance of its own, a caller is asked for its roots, which this one does not have.
+        // Control: with its own instance, a caller receives `roots/list`, which this client does not support.
         (OF_CALLERS, "error"),
     ] {
         let (serving, [ann, bob]) = for_two_with(&script, settings);

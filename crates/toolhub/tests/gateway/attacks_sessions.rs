@@ -1,5 +1,5 @@
-//! Attacks with ids of legacy sessions, which can be resumed after a restart: an id is good for the principal and the profile that
-//! it was issued to, until its client ends the session, and for no other caller.
+//! Attacks with ids of legacy sessions, which can be resumed after a restart: an id is valid only for the principal and the
+//! profile that it was issued to, until its client ends the session.
 
 use std::fs;
 
@@ -15,7 +15,7 @@ fn echo() -> Script {
     Script::both().plain_tool("echo")
 }
 
-/// The statuses of a POST, a GET and a DELETE with what this client has. A stream that is opened is closed.
+/// The statuses of a POST, a GET and a DELETE with the headers of this client. An opened stream is closed.
 async fn statuses(client: &RawClient) -> [u16; 3] {
     let status = |sent: Result<reqwest::Response, reqwest::Error>| sent.unwrap().status().as_u16();
     [
@@ -43,17 +43,17 @@ async fn rejects_session_of_another_principal_or_profile_after_a_restart() {
             thief.set("authorization", &format!("Bearer {token}"));
             assert_eq!(statuses(&thief).await, [404; 3], "{profile}, restarted: {restarted}");
         }
-        // Without a token an id is worth nothing.
+        // Without a valid token an id is useless.
         let mut stranger = own.clone();
         stranger.set("authorization", "Bearer wrong");
         assert_eq!(statuses(&stranger).await, [401; 3]);
     }
-    // The control: nothing of that has ended it.
+    // Control: none of these requests has ended the session.
     assert_eq!(own.call("echo", "{}").await.text(), "{}");
 }
 
-/// What a client ended with DELETE stays ended: in the same process, in another one with the same data folder, and after a
-/// restart; also where it was ended before it was resumed.
+/// A session that was ended with DELETE stays ended: in the same process, in another one with the same data folder, after a
+/// restart, and also if it was ended before it was resumed.
 #[tokio::test]
 async fn ended_session_never_comes_back() {
     let serving = Serving::before(&echo(), "");
@@ -62,7 +62,7 @@ async fn ended_session_never_comes_back() {
     let ended = RawClient::connect(&serving.url(), Era::Legacy).await;
     let kept = RawClient::connect(&serving.url(), Era::Legacy).await;
     let later = RawClient::connect(&serving.url(), Era::Legacy).await;
-    // The other process resumes it, and hears that it was ended here.
+    // The other process resumes a session, and rejects one that was ended here.
     let mut elsewhere = kept.clone();
     elsewhere.move_to(&other.url);
     assert_eq!(elsewhere.call("echo", "{}").await.text(), "{}");
@@ -127,7 +127,7 @@ async fn rejects_forged_session_ids() {
         format!("{id}A"),
         format!("{id}="),
         id.to_lowercase(),
-        // The signature of one and the contents of another.
+        // The signature of one id and the contents of another.
         format!("{}{}", &id[..half], &other[half..]),
         "A".repeat(id.len()),
         "A".repeat(8 << 10),
@@ -135,7 +135,7 @@ async fn rejects_forged_session_ids() {
         forger.set("mcp-session-id", &forged);
         assert_eq!(statuses(&forger).await, [404; 3], "{forged}");
     }
-    // One that is too long for a header is refused before it is looked at.
+    // An id that is too long for a header is rejected before it is parsed.
     forger.set("mcp-session-id", &"A".repeat(1 << 20));
     if let Ok(answer) = forger.request("1", "ping", "").send().await {
         assert!(answer.status().is_client_error(), "{answer:?}");
@@ -143,8 +143,8 @@ async fn rejects_forged_session_ids() {
     assert_eq!(own.call("echo", "{}").await.text(), "{}", "{}", serving.words());
 }
 
-/// A session that was ended since its principal has too many stays ended: clients that reconnect would otherwise end each
-/// other's sessions without end. One that was resumed counts too.
+/// A session that was evicted because of the limit of its principal stays ended; otherwise reconnecting clients would evict
+/// each other's sessions endlessly. Resumed sessions count, too.
 #[tokio::test]
 async fn resumed_sessions_count_against_the_limit() {
     let serving = Serving::before(&echo(), "[serve.limits]\nsessions = 2\n");
@@ -162,7 +162,7 @@ async fn resumed_sessions_count_against_the_limit() {
     assert_eq!(statuses(&newest).await, [404; 3]);
 }
 
-/// The key and the record are the owner's alone. Removing the key ends all sessions that were not resumed.
+/// The key and the record are accessible to the owner only. Removing the key ends all sessions that were not resumed yet.
 #[tokio::test]
 async fn files_of_sessions_are_private() {
     use std::os::unix::fs::PermissionsExt as _;

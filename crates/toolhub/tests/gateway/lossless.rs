@@ -1,6 +1,6 @@
-//! Nothing is lost on the way: definitions, arguments and results come through as they were written, letter by letter.
-//! What is generated is made to be hard to keep; with `TOOLHUB_DATA` naming a folder with data sets, the definitions of
-//! two thousand real servers (`retrieval/toucan_catalogue`) go through as well.
+//! Definitions, arguments and results pass through the gateway byte for byte. The generated JSON is chosen to be hard to
+//! preserve; if `TOOLHUB_DATA` names a folder with data sets, the definitions of two thousand real servers
+//! (`retrieval/toucan_catalogue`) are tested as well.
 
 use std::collections::HashSet;
 use std::fs::File;
@@ -17,10 +17,10 @@ use toolhub_testkit::scripted::{Journal, Script};
 use crate::raw_client::{ERAS, RawClient};
 use crate::serving::{PATIENCE, Serving, hub};
 
-/// How many tools are made up, each with arguments and a result of its own.
+/// The number of generated tools, each with its own arguments and result.
 const TOOLS: usize = 64;
 
-/// The members of an object in their order, each as it was written.
+/// The members of an object in order, each with its original text.
 #[derive(Debug, PartialEq)]
 struct Members(Vec<(String, String)>);
 
@@ -56,14 +56,14 @@ impl Members {
         &found.unwrap_or_else(|| panic!("no `{key}` in {self:?}")).1
     }
 
-    /// Without what only says that there is no more to come.
+    /// Without `resultType`, which only marks a result as complete.
     fn without_type(mut self) -> Self {
         self.0.retain(|(key, _)| key != "resultType");
         self
     }
 }
 
-/// Strings as they may be written: escapes that need not be, and characters of every length.
+/// JSON strings with unnecessary escapes and characters of every UTF-8 length.
 fn string() -> impl Strategy<Value = String> {
     let piece = prop_oneof![
         "[a-z_$ .-]{1,6}",
@@ -82,11 +82,11 @@ fn string() -> impl Strategy<Value = String> {
     prop::collection::vec(piece, 0..4).prop_map(|pieces| format!("\"{}\"", pieces.concat()))
 }
 
-/// Which numbers there may be.
+/// The allowed range of numbers.
 #[derive(Clone, Copy)]
 enum Numbers {
     Any,
-    /// Schemas and what is checked by them are read as numbers of the machine, which have an end.
+    /// Schemas, and the values that are validated against them, are parsed as machine numbers, whose range is limited.
     Finite,
 }
 
@@ -114,7 +114,7 @@ fn number(numbers: Numbers) -> impl Strategy<Value = String> {
     ]
 }
 
-/// Any JSON, with space between its parts here and there.
+/// Any JSON, with whitespace between some tokens.
 fn json_text(numbers: Numbers) -> impl Strategy<Value = String> {
     let leaf = prop_oneof![
         Just("null".to_owned()),
@@ -139,7 +139,7 @@ fn checked_json() -> impl Strategy<Value = String> {
     json_text(Numbers::Finite)
 }
 
-/// An object whose keys stand in no order, and may be there twice.
+/// An object with unordered and possibly duplicate keys.
 fn object(inner: impl Strategy<Value = String>) -> impl Strategy<Value = String> {
     prop::collection::vec((string(), inner), 0..4).prop_map(|members| {
         let members: Vec<String> =
@@ -148,7 +148,7 @@ fn object(inner: impl Strategy<Value = String>) -> impl Strategy<Value = String>
     })
 }
 
-/// A tool that nobody has seen before, what it is called with, and what it says.
+/// A generated tool, the arguments of its call, and its result.
 #[derive(Debug)]
 struct Odd {
     definition: String,
@@ -180,7 +180,8 @@ fn odd(number: usize) -> impl Strategy<Value = Odd> {
             )
         },
     );
-    // Results are handed on whatever keys they have. Definitions and arguments are decided by, so each key is there once.
+    // Results are forwarded with any keys. Definitions and arguments are interpreted by the gateway, so their keys must be
+    // unique.
     let once = |text: &String| toolhub_core::json::key_problem(text).is_none();
     let definition = definition.prop_filter("a key is there once", once);
     let arguments = object(checked_json()).prop_filter("a key is there once", once);
@@ -191,13 +192,13 @@ fn odd(number: usize) -> impl Strategy<Value = Odd> {
     })
 }
 
-/// The same every time: a test that fails is to fail again.
+/// Deterministic, so that a failure is reproducible.
 fn made_up() -> Vec<Odd> {
     let mut runner = TestRunner::deterministic();
     (0..TOOLS).map(|number| odd(number).new_tree(&mut runner).unwrap().current()).collect()
 }
 
-/// The arguments of the last call that reached the server, as they were written.
+/// The arguments of the last call that reached the server, as received.
 fn arguments_in(journal: &Path, calls: usize) -> String {
     Journal::read(journal).wait_for(|journal| journal.count_method("tools/call") >= calls, PATIENCE);
     let text = std::fs::read_to_string(journal).unwrap();
@@ -245,7 +246,7 @@ async fn what_is_made_up_comes_through_as_it_was_written() {
     }
 }
 
-/// The definitions of real servers; names that several of them use are told apart by a number.
+/// The definitions of real servers; a number makes their names unique.
 fn catalogue(data: &Path) -> Vec<String> {
     let file = File::open(data.join("retrieval/toucan_catalogue/tools.jsonl.gz")).unwrap();
     let lines = BufReader::new(flate2::read::GzDecoder::new(file)).lines();
@@ -253,7 +254,7 @@ fn catalogue(data: &Path) -> Vec<String> {
         let tool = Members::of(&line.unwrap());
         let (name, description, schema) = (tool.get("name"), tool.get("description"), tool.get("parameters"));
         let name = name.replacen('"', &format!("\"{number}_"), 1);
-        // For many of them no schema was kept.
+        // Many entries of the data set have no schema.
         let schema = if schema == "null" { r#"{"type":"object"}"# } else { schema };
         format!(r#"{{"description":{description},"name":{name},"inputSchema":{schema},"x-vendor":1.0}}"#)
     });
@@ -285,7 +286,7 @@ async fn the_definitions_of_real_servers_come_through_as_they_were_written() {
     assert!(checked == 2 * 14_982, "{checked}");
 }
 
-/// Over stdio a message is one line, however its client wrote it.
+/// Over stdio a message is one line, with any line breaks of the client removed.
 #[tokio::test]
 async fn line_breaks_between_values_end_no_message() {
     let serving = Serving::before(&Script::both().plain_tool("echo"), "");

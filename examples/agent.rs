@@ -1,4 +1,5 @@
-//! An agent with a model of your own: any server with OpenAI's API, such as Ollama, llama.cpp, vLLM or LM Studio.
+//! An agent with your own model: any server with an OpenAI-compatible API, such as Ollama, llama.cpp, vLLM or LM
+//! Studio.
 //!
 //! ```sh
 //! export OPENAI_BASE_URL=http://127.0.0.1:11434/v1   # Ollama
@@ -25,10 +26,10 @@ async fn main() -> Result<ExitCode, Box<dyn std::error::Error>> {
         return Ok(ExitCode::from(2));
     }
 
-    // Without `[llm]` in the settings, the model is the one of the environment.
+    // Without `[llm]` in the settings, the model is configured by environment variables.
     let hub = Hub::builder().settings(Settings::default()).one_shot().build().await?;
 
-    // `NobodyThere` agrees to no tool that is marked destructive; implement `Permission` to ask your user.
+    // `NobodyThere` denies all tools that are marked destructive; implement `Permission` to ask your user.
     let answer = hub.ask(&request, (&AskOptions::default(), &NobodyThere), &|_| {}).await?;
     for tool in answer.steps.iter().filter_map(|step| step.tool.as_ref()) {
         println!("called {tool}");

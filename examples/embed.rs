@@ -1,5 +1,5 @@
-//! Embeds the hub in a program: one catalog of built-in tools, skills and MCP servers, and a call that is validated, routed and
-//! recorded.
+//! Embeds the hub in a program: one catalog of built-in tools, skills and MCP servers, and a call that is validated,
+//! routed and logged.
 //!
 //! `cargo run -p toolhub --example embed`
 
@@ -10,7 +10,8 @@ use toolhub::{Hub, ToolCall};
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    // Reads your own `toolhub.toml` and `mcp.json`; `.config("FILE")` names another one. No server is started by this.
+    // Reads your `toolhub.toml` and `mcp.json`; `.config("FILE")` selects another file. This does not start any
+    // server.
     let hub = Hub::builder().one_shot().build().await?;
     println!("{} tools in the catalog", hub.catalog().len());
 
@@ -21,13 +22,13 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         Err(error) => println!("calculate failed: {error}"),
     }
 
-    // Arguments are checked against the tool's schema before anything runs.
+    // Arguments are validated against the tool's schema before execution.
     let wrong = hub.call(ToolCall::new("calculate", json!({"expresion": "1+1"}))).await;
     if let Err(error) = &wrong.result {
         println!("refused: {error}");
     }
 
-    // Ends the servers that calls have started.
+    // Stops the servers that were started by calls.
     hub.shutdown().await;
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! A tool in ten lines: name, description and schema are those of the function.
+//! A tool in ten lines: its name, description and schema are derived from the function.
 //!
 //! `cargo run -p toolhub --example tool`
 

@@ -1,5 +1,5 @@
-//! Tool calls in arbitrary text: nothing panics, a stream gives what the whole gives, arguments are JSON objects, and no
-//! text takes longer than its length allows.
+//! Tool calls in arbitrary text: the parser does not panic, streaming finds as many calls as parsing the whole text,
+//! arguments are JSON objects, and the time is bounded by the length of the text.
 #![no_main]
 
 use std::time::{Duration, Instant};
@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use libfuzzer_sys::fuzz_target;
 use toolhub_llm::formats::{KnownTool, KnownTools, StreamReader, read};
 
-/// What a reader may take per kilobyte, with room for a busy machine.
+/// Maximum time of the parser per kilobyte, with a margin for a busy machine.
 const PER_KILOBYTE: Duration = Duration::from_millis(20);
 
 fuzz_target!(|data: &[u8]| {

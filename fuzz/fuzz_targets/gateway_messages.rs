@@ -1,4 +1,4 @@
-//! The gateway's message reader, against `serde_json`.
+//! Compares the gateway's message parser with `serde_json`.
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|data: &[u8]| toolhub_mcp::fuzzing::gateway_messages(data));

@@ -1,4 +1,4 @@
-//! The heads and framing of requests on the server's fast path, against hyper's server.
+//! Compares request heads and framing on the server's fast path with hyper's server.
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|data: &[u8]| toolhub_server::fuzzing::server_requests(data));

@@ -1,4 +1,4 @@
-//! hyper's client as the reference implementation of HTTP/1.1 for differential fuzzing of answers.
+//! hyper's client as the reference implementation of HTTP/1.1 for differential fuzzing of responses.
 
 use std::pin::{Pin, pin};
 use std::task::{Context, Poll, Waker};
@@ -8,18 +8,18 @@ use hyper::body::Body as _;
 
 use super::hyper_peer::{Empty, Message, Polling, Script};
 
-/// What hyper's client makes of an answer to one `POST`.
+/// The result of hyper's client for the response to one `POST`.
 #[derive(Debug, Default)]
 pub(crate) struct Answer {
-    /// `None` where no head was read.
+    /// `None` if no head was parsed.
     pub(crate) message: Option<Message>,
-    /// Whether head or body were refused.
+    /// Whether the head or the body was rejected.
     pub(crate) failed: bool,
     /// Whether another request may be sent over the connection.
     pub(crate) reusable: bool,
 }
 
-/// Reads an answer to one `POST` with hyper's client.
+/// Parses the response to one `POST` with hyper's client.
 pub(crate) fn answer(input: &[&[u8]], closes: bool) -> Answer {
     let mut script = Script::new(input);
     (script.closes, script.is_answer) = (closes, true);

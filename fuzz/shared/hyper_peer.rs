@@ -1,5 +1,6 @@
-//! hyper's server as the reference implementation of HTTP/1.1 for differential fuzzing: runs over bytes in memory, without
-//! a runtime, and reports what it read. Compiled into each crate whose own framing code is compared to it.
+//! hyper's server as the reference implementation of HTTP/1.1 for differential fuzzing: runs over bytes in memory,
+//! without a runtime, and returns the parsed messages. Compiled into each crate whose own framing code is compared
+//! with it.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -14,7 +15,7 @@ use http::{HeaderMap, Request, Response};
 use hyper::body::{Body, Frame, Incoming, SizeHint};
 use hyper::rt::{Read, ReadBufCursor, Write};
 
-/// A message that was read.
+/// A parsed message.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Message {
     /// Method and target of a request, or the status of a response.
@@ -25,7 +26,7 @@ pub(crate) struct Message {
     pub(crate) complete: bool,
 }
 
-/// Cuts input into pieces of lengths that depend on the input alone.
+/// Splits input into pieces whose lengths depend only on the input.
 pub(crate) fn pieces(data: &[u8]) -> Vec<&[u8]> {
     let mut state = data.iter().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
         (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
@@ -42,7 +43,7 @@ pub(crate) fn pieces(data: &[u8]) -> Vec<&[u8]> {
     pieces
 }
 
-/// Every request that hyper's server reads from a connection that stays open. The last one may be incomplete.
+/// Returns all requests that hyper's server reads from a connection that stays open. The last one may be incomplete.
 pub(crate) fn requests(input: &[&[u8]]) -> Vec<Message> {
     let seen = Arc::new(Mutex::new(Vec::<Message>::new()));
     let service = hyper::service::service_fn(|request: Request<Incoming>| {
@@ -72,7 +73,7 @@ pub(crate) fn requests(input: &[&[u8]]) -> Vec<Message> {
     std::mem::take(&mut *seen.lock().unwrap_or_else(PoisonError::into_inner))
 }
 
-/// Polls for as long as something was woken.
+/// Polls a future without a runtime, as long as its waker is called.
 #[derive(Default)]
 pub(crate) struct Polling(Arc<Woken>);
 
@@ -86,7 +87,7 @@ impl Wake for Woken {
 }
 
 impl Polling {
-    /// Until `poll` says that it is done, or nothing can change any more.
+    /// Polls until `poll` returns `true`, or until a poll does not call the waker.
     pub(crate) fn run(&mut self, mut poll: impl FnMut(&mut Context<'_>) -> bool) {
         let waker = Waker::from(Arc::clone(&self.0));
         let context = &mut Context::from_waker(&waker);
@@ -99,12 +100,12 @@ impl Polling {
     }
 }
 
-/// A connection whose other side says what was given and takes whatever is written.
+/// A connection in memory whose peer sends the given input and accepts all written data.
 pub(crate) struct Script {
     input: VecDeque<Bytes>,
-    /// Whether the other side closes the connection after its input.
+    /// Whether the peer closes the connection after its input.
     pub(crate) closes: bool,
-    /// Whether the input comes only after something was written, as an answer does.
+    /// Whether the input becomes readable only after the first write, like a response.
     pub(crate) is_answer: bool,
     reader: Option<Waker>,
 }
@@ -155,7 +156,7 @@ impl Write for Script {
     }
 }
 
-/// A body without content.
+/// An empty body.
 #[derive(Debug, Default)]
 pub(crate) struct Empty;
 

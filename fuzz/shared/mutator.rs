@@ -1,13 +1,13 @@
-//! Seconds of fuzzing inside the test suite: the committed seeds of a target, and mutations of them that are the same in
-//! every run. `cargo xtask fuzz` looks for longer, guided by coverage, with the same seeds and the same dictionary.
+//! A few seconds of fuzzing in the test suite: the committed seeds of a target, and deterministic mutations of them.
+//! `cargo xtask fuzz` runs longer, guided by coverage, with the same seeds and the same dictionary.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The longest input that is made.
+/// Maximum size of a generated input.
 const MAX_INPUT_BYTES: usize = 4 << 10;
 
-/// Runs a check over the seeds of a target, and over so many mutations of them.
+/// Runs a check on the seeds of a target and on `mutations` mutations of them.
 pub(crate) fn run(target: &str, mutations: usize, check: fn(&[u8])) {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz");
     let seeds = seeds(&folder.join("seeds").join(target));
@@ -22,7 +22,7 @@ pub(crate) fn run(target: &str, mutations: usize, check: fn(&[u8])) {
     }
 }
 
-/// An input that is shown where its check fails, as it can be kept as a seed.
+/// Prints the input if its check panics, so that it can be added as a seed.
 struct Guarded<'a>(&'a [u8]);
 
 impl Guarded<'_> {
@@ -46,7 +46,7 @@ fn seeds(folder: &Path) -> Vec<Vec<u8>> {
     paths.iter().filter_map(|path| fs::read(path).ok()).collect()
 }
 
-/// The tokens of a dictionary as libFuzzer reads it: a quoted string on each line, with `\\`, `\"` and `\xAB` in it.
+/// The tokens of a libFuzzer dictionary: a quoted string on each line, with the escapes `\\`, `\"` and `\xAB`.
 fn dictionary(file: &Path) -> Vec<Vec<u8>> {
     let text = fs::read_to_string(file).unwrap_or_default();
     let quoted = |line: &str| Some(line.trim().strip_prefix('"')?.strip_suffix('"')?.to_owned());
@@ -82,7 +82,7 @@ struct Mutator {
 }
 
 impl Mutator {
-    /// A number below `limit`, which is not zero (xorshift64*).
+    /// A pseudorandom number below `limit`, which must not be zero (xorshift64*).
     fn below(&mut self, limit: usize) -> usize {
         self.random ^= self.random >> 12;
         self.random ^= self.random << 25;
@@ -107,7 +107,7 @@ impl Mutator {
 
     fn change(&mut self, input: &mut Vec<u8>) {
         match self.below(9) {
-            // A token of the grammar, put in or written over something.
+            // Insert a token of the dictionary, or overwrite a range with it.
             0..=2 => {
                 let token = self.below(self.tokens.len());
                 let range = self.range(input.len(), 8);
@@ -122,7 +122,7 @@ impl Mutator {
                 let place = self.below(input.len());
                 input[place] ^= 1 << self.below(8);
             }
-            // A part of the input twice, as it stands for duplicates.
+            // Duplicate a part of the input, such as a header.
             5 => {
                 let range = self.range(input.len(), 64);
                 let (copy, place) = (input[range].to_vec(), self.below(input.len() + 1));
@@ -132,14 +132,14 @@ impl Mutator {
                 let range = self.range(input.len(), 16);
                 input.drain(range);
             }
-            // The beginning of this, and the end of another seed.
+            // Join the beginning of the input with the end of another seed.
             7 => {
                 let other = self.below(self.seeds.len());
                 let (cut, from) = (self.below(input.len() + 1), self.below(self.seeds[other].len() + 1));
                 input.truncate(cut);
                 input.extend_from_slice(&self.seeds[other][from..]);
             }
-            // One token many times: depth and length.
+            // Repeat one token, for depth and length.
             _ => {
                 let (token, times) = (self.below(self.tokens.len()), self.below(200));
                 let place = self.below(input.len() + 1);

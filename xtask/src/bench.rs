@@ -1,4 +1,4 @@
-//! The benchmarks, one file each, and the way a command is measured.
+//! The table of benchmarks, each in its own module, and their dispatch.
 mod build;
 mod cold_start;
 mod engine;
@@ -21,7 +21,7 @@ use crate::{
 struct Benchmark {
     name: &'static str,
     about: &'static str,
-    /// Gets what follows the name on the command line.
+    /// Receives the arguments after the name.
     run: fn(&Workspace, &[String]) -> Result<()>,
 }
 
@@ -91,7 +91,7 @@ pub(crate) fn command(workspace: &Workspace, args: &[String]) -> Result<()> {
         return Ok(());
     }
     let Some((name, rest)) = args.split_first() else {
-        // Builds from nothing take longer than all others together.
+        // Clean builds take longer than all other benchmarks together.
         let mut usual = BENCHMARKS.iter().filter(|benchmark| benchmark.name != build::NAME);
         return usual.try_for_each(|benchmark| start(benchmark, workspace, &[]));
     };
@@ -102,7 +102,7 @@ pub(crate) fn command(workspace: &Workspace, args: &[String]) -> Result<()> {
 }
 
 fn start(benchmark: &Benchmark, workspace: &Workspace, args: &[String]) -> Result<()> {
-    // On stderr, so that what a benchmark prints with `--json` is JSON alone.
+    // Printed to stderr, so that the stdout of a benchmark with `--json` is valid JSON.
     eprintln!("━━ {}: {}", benchmark.name, benchmark.about);
     (benchmark.run)(workspace, args)
 }

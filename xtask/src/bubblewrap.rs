@@ -1,4 +1,4 @@
-//! Bubblewrap, which the sandbox puts in front of programs where it is installed, and which its tests need.
+//! Bubblewrap, which the sandbox uses if it is installed, and which the sandbox's tests need.
 use anyhow::{Result, ensure};
 
 use crate::{
@@ -13,12 +13,12 @@ pub(crate) fn command(_: &Workspace, args: &[String]) -> Result<()> {
     set_up()
 }
 
-/// Whether there is nothing to install. Only on Linux is it needed.
+/// Whether nothing needs to be installed. Bubblewrap is needed only on Linux.
 pub(crate) fn is_here() -> bool {
     !cfg!(target_os = "linux") || version().is_some()
 }
 
-/// Makes sure that the tests of the sandbox find it. On other systems than Linux there is none, and none is needed.
+/// Ensures that the tests of the sandbox find Bubblewrap. Does nothing on systems other than Linux.
 pub(crate) fn set_up() -> Result<()> {
     if !cfg!(target_os = "linux") {
         println!("the sandbox is for Linux: nothing to set up");

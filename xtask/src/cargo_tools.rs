@@ -1,4 +1,4 @@
-//! Programs that cargo can install: the user's own, or one installed once under the target folder.
+//! Programs that cargo can install: the one on PATH, or a copy installed under the target directory.
 use std::{fs, path::PathBuf};
 
 use anyhow::{Context, Result};
@@ -8,7 +8,7 @@ use crate::{
     workspace::Workspace,
 };
 
-/// A program and the version of it that is installed where there is none.
+/// A program, and the version that is installed if there is none on PATH.
 pub(crate) struct CargoTool {
     pub(crate) name: &'static str,
     pub(crate) version: &'static str,
@@ -22,12 +22,13 @@ impl CargoTool {
         }
         match self.installed(workspace) {
             Some(ours) => Ok(ours),
-            // Optimised as its authors would have it, building it takes more than twice as long, which a check of seconds never saves.
+            // A release build takes more than twice as long to compile, which a check of a few seconds never saves.
             None => self.install(workspace, &["--no-default-features", "--debug"]),
         }
     }
 
-    /// The program under the target folder, where it is of that version. Cargo is asked: not every program tells its own.
+    /// The path of the program under the target directory, if it has this version. Uses `cargo install --list`, since
+    /// not every program prints its own version.
     pub(crate) fn installed(&self, workspace: &Workspace) -> Option<PathBuf> {
         let mut list = cargo(&workspace.root);
         let said = run::read(list.args(["install", "--list", "--root"]).arg(tools(workspace))).ok()?;
@@ -48,7 +49,8 @@ impl CargoTool {
         install.args(["install", name, "--version", version, "--locked"]).args(more);
         install.arg("--root").arg(&tools).env("CARGO_TARGET_DIR", &build).env("CARGO_PROFILE_DEV_DEBUG", "0");
         run::download(&mut install).with_context(|| format!("{name} could not be installed"))?;
-        // Hundreds of megabytes that nothing needs again; an interrupted install goes on from them.
+        // Hundreds of megabytes that are no longer needed; kept after a failure, so that the next attempt can
+        // continue.
         fs::remove_dir_all(&build).ok();
         Ok(self.place(workspace))
     }

@@ -1,4 +1,4 @@
-//! Which steps make up `cargo xtask test` and `cargo xtask lint`.
+//! The steps of `cargo xtask test` and `cargo xtask lint`.
 use std::{cell::RefCell, process::Command};
 
 use anyhow::Result;
@@ -15,17 +15,17 @@ use crate::{
     workspace::Workspace,
 };
 
-/// Where tests look for the peers.
+/// The environment variable with the directory of the peers, which tests read.
 const PEERS_VARIABLE: &str = "TOOLHUB_PEERS";
 
-/// What `cargo xtask test` was asked for.
+/// The parsed arguments of `cargo xtask test`.
 #[derive(Debug, Default, PartialEq)]
 struct Options {
-    /// The inner loop: format, tidy and unit tests.
+    /// Run only formatting, tidy and unit tests, for the edit-compile loop.
     quick: bool,
-    /// Packages of the system may be installed.
+    /// Whether system packages may be installed.
     install: bool,
-    /// Documents that come from test results are written, and not only compared.
+    /// Write documents that are generated from test results instead of only comparing them.
     write_docs: bool,
     /// Arguments for `cargo test --workspace`.
     extra: Vec<String>,
@@ -61,7 +61,7 @@ pub(crate) fn test(workspace: &Workspace, args: &[String]) -> Result<()> {
     if options.quick { quick(workspace, &options) } else { whole(workspace, &options) }
 }
 
-/// What finds most mistakes within a minute: no network, no other programs, no peers.
+/// Finds most mistakes within a minute, without network, other programs or peers.
 fn quick(workspace: &Workspace, options: &Options) -> Result<()> {
     let mut tests = cargo(&workspace.root);
     tests.args(["test", "--quiet", "--workspace", "--lib", "--bins"]).args(&options.extra);
@@ -107,7 +107,7 @@ fn whole(workspace: &Workspace, options: &Options) -> Result<()> {
     run_all(steps)
 }
 
-/// All tests, but for those that need something that is missing.
+/// Runs all tests except those whose requirements are missing.
 fn run_tests(workspace: &Workspace, options: &Options, missing: &[&Requirement]) -> Result<Outcome> {
     let mut passed = Passed::default();
     let mut run = |command: &mut Command| {
@@ -125,7 +125,7 @@ fn run_tests(workspace: &Workspace, options: &Options, missing: &[&Requirement])
         tests.args(["--exclude", package]);
         run(cargo(&workspace.root).args(["test", "--package", package, "--lib"]))?;
     }
-    // One run names everything that fails.
+    // Run all tests even if some fail, so that one run reports every failure.
     tests.args(["--no-fail-fast", "--"]);
     for part in missing.iter().flat_map(|requirement| requirement.tests) {
         tests.args(["--skip", part]);
@@ -154,7 +154,7 @@ fn lint_steps(workspace: &Workspace, mode: Mode) -> Vec<Step<'_>> {
     let step = |name, args: &[&str]| cargo_step(workspace, name, args);
     let mut steps = match mode {
         Mode::Check => vec![step("fmt", &["fmt", "--all", "--check"])],
-        // What clippy rewrites is not formatted yet.
+        // The output of `clippy --fix` may need formatting.
         Mode::Fix => vec![
             step("clippy fix", &["clippy", "--workspace", "--all-targets", "--fix", "--allow-dirty"]),
             step("fmt fix", &["fmt", "--all"]),

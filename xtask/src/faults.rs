@@ -1,4 +1,4 @@
-//! The list of faults that tests make, with what came of them: `docs/explanation/faults.md`, compared by every whole test run.
+//! Generates `docs/explanation/faults.md`, the list of faults that tests inject; every complete test run compares it.
 
 use std::collections::HashSet;
 use std::fmt::Write as _;
@@ -8,12 +8,12 @@ use anyhow::{Context, Result, bail};
 
 use crate::workspace::Workspace;
 
-/// Collects the names of passed tests from what `cargo test` prints.
+/// Collects the names of passed tests from the output of `cargo test`.
 #[derive(Default)]
 pub(crate) struct Passed(HashSet<String>);
 
 impl Passed {
-    /// Hears one line of the output.
+    /// Processes one line of the output.
     pub(crate) fn hear(&mut self, line: &str) {
         let name = line.strip_prefix("test ").and_then(|rest| rest.strip_suffix(" ... ok"));
         if let Some(name) = name.and_then(|name| name.rsplit("::").next()) {
@@ -22,7 +22,7 @@ impl Passed {
     }
 }
 
-/// Compares the list with the file, or writes it; a fault whose test did not pass is an error.
+/// Compares the generated list with the file, or writes it. Fails if the test of a fault did not pass.
 pub(crate) fn check(workspace: &Workspace, passed: &Passed, write: bool) -> Result<()> {
     let folder = workspace.root.join("docs/explanation");
     let table = fs::read_to_string(folder.join("faults.tsv"))

@@ -1,5 +1,5 @@
-//! The program as `cargo build` makes it, without its optional parts: it builds, and names the feature that a
-//! configuration asks for and that is not there, in both languages.
+//! Checks the program without its optional features: it builds, and for a configuration that needs a missing feature
+//! it names the feature, in both languages.
 use std::{fs, process::Command};
 
 use anyhow::{Context, Result, ensure};
@@ -10,7 +10,7 @@ use crate::{
     workspace::Workspace,
 };
 
-/// A configuration, the feature it needs, and whether the program stops without it.
+/// A configuration, the required feature, and whether the program exits with an error without it.
 const CASES: [(&str, &str, bool); 2] = [
     ("[store]\nurl = \"postgres://ann:s3cret@localhost/hub\"\n", "--features postgres", true),
     ("[search]\nmodel = \"model\"\n", "--features encoder", false),
@@ -22,7 +22,7 @@ pub(crate) fn command(workspace: &Workspace, args: &[String]) -> Result<()> {
 }
 
 pub(crate) fn check(workspace: &Workspace) -> Result<()> {
-    // The next build for tests puts theirs back in its place.
+    // Overwrites the debug binary; the next test build restores it.
     let mut build = cargo(&workspace.root);
     run::check(build.args(["build", "--quiet", "--package", "toolhub", "--no-default-features"]))?;
     let program = workspace.target.join("debug/toolhub").with_extension(std::env::consts::EXE_EXTENSION);

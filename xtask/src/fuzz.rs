@@ -1,4 +1,4 @@
-//! Fuzzing, guided by coverage: arbitrary input for whatever reads text from outside, for as long as is wanted.
+//! `cargo xtask fuzz`: coverage-guided fuzzing of the parsers of external input, for a given time.
 use std::{
     fs,
     io::{BufRead as _, BufReader},
@@ -30,7 +30,7 @@ const TARGETS: &[&str] = &[
 const DEFAULT_SECONDS: u64 = 60;
 /// Longer inputs find nothing new and take the time of many short ones.
 const MAX_INPUT_BYTES: usize = 16 << 10;
-/// How libFuzzer reports the number of inputs that it ran.
+/// The prefix of the line with which libFuzzer reports the number of executed inputs.
 const EXECUTED: &str = "stat::number_of_executed_units:";
 const COVERED: &str = "cov: ";
 
@@ -84,14 +84,14 @@ struct Fuzz<'a> {
     seconds: u64,
 }
 
-/// What came of fuzzing one target.
+/// The result of fuzzing one target.
 #[derive(Default)]
 struct Run {
-    /// How many inputs were run.
+    /// Number of executed inputs.
     executed: u64,
-    /// How many edges of the program they covered.
+    /// Number of covered edges.
     covered: u64,
-    /// The file with the input that failed.
+    /// The file with the failing input.
     failure: Option<String>,
 }
 
@@ -137,7 +137,7 @@ impl Fuzz<'_> {
             "-rss_limit_mb=2048".to_owned(),
             "-print_final_stats=1".to_owned(),
         ]);
-        // The flags that count coverage are not stable; the compiler is.
+        // Allows the unstable coverage flags of cargo-fuzz with a stable compiler.
         command.env("RUSTC_BOOTSTRAP", "1");
         let mut child = command.stderr(Stdio::piped()).spawn().context("cargo-fuzz did not start")?;
         let mut run = Run::default();
@@ -155,7 +155,7 @@ impl Fuzz<'_> {
     }
 }
 
-/// The texts of the tests, so that fuzzing begins with forms that are known.
+/// The texts of the llm tests, which seed the corpus with known formats.
 fn seeds_of_formats(workspace: &Workspace) -> Result<Vec<String>> {
     let lines = fs::read_to_string(workspace.root.join("crates/llm/tests/texts.jsonl"))?;
     let text = |line: &str| {

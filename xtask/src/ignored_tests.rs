@@ -1,5 +1,5 @@
-//! Tests that `cargo test` reports as ignored, since they need something that not every machine has: runs those for
-//! which it is there, and names the others.
+//! Tests with `#[ignore]`, which need something that not every machine has: runs those whose requirement is met, and
+//! lists the others.
 
 use std::net::UdpSocket;
 
@@ -11,12 +11,13 @@ use crate::{
     workspace::Workspace,
 };
 
-/// Tests with one requirement.
+/// Tests with a common requirement.
 struct IgnoredTests {
-    /// What they need, for the report.
+    /// The requirement, for the report.
     needs: &'static str,
     is_met: fn() -> bool,
-    /// Arguments of `cargo test --workspace` that choose them. A single package would be compiled anew, with other features.
+    /// Arguments that select them for `cargo test --workspace`. A single package would be recompiled with other
+    /// features.
     selection: &'static [&'static str],
 }
 
@@ -70,7 +71,7 @@ fn is_set(variable: &str) -> bool {
     std::env::var_os(variable).is_some_and(|value| !value.is_empty())
 }
 
-/// Whether packets to the outside would have a source address. None is sent.
+/// Whether the machine has a route with a non-loopback source address. `connect` on a UDP socket sends no packet.
 fn has_own_address() -> bool {
     let address = UdpSocket::bind("0.0.0.0:0").and_then(|socket| {
         socket.connect("192.0.2.1:9")?;
@@ -84,7 +85,7 @@ mod tests {
 
     use std::{fs, path::Path};
 
-    /// Counts the tests with `#[ignore]` in a file or in all files of a folder.
+    /// Counts the tests with `#[ignore]` in a file or in all files of a directory.
     fn ignored_in(path: &Path) -> usize {
         if path.is_dir() {
             return fs::read_dir(path).unwrap().map(|entry| ignored_in(&entry.unwrap().path())).sum();
@@ -93,7 +94,7 @@ mod tests {
         text.lines().filter(|line| line.trim_start().starts_with("#[ignore")).count()
     }
 
-    /// A test that is ignored in a target which is not listed would never run.
+    /// An ignored test in a target that is not listed would never run.
     #[test]
     fn every_ignored_test_belongs_to_a_listed_target() {
         let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("../crates");

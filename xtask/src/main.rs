@@ -1,4 +1,4 @@
-//! The project's chores behind `cargo xtask`: picks the command and turns its result into an exit code.
+//! The entry point of `cargo xtask`: runs the selected command and converts its result into an exit code.
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a chore talks to the terminal")]
 
 mod bench;

@@ -1,10 +1,10 @@
-//! Picks the known name that is nearest to a mistyped one.
+//! Finds the known name with the smallest edit distance to a mistyped one.
 
 pub(crate) fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     known.into_iter().min_by_key(|name| edits(word, name))
 }
 
-/// Levenshtein distance, one row at a time.
+/// Levenshtein distance, computed row by row.
 fn edits(from: &str, to: &str) -> usize {
     let to: Vec<char> = to.chars().collect();
     let mut row: Vec<usize> = (0..=to.len()).collect();

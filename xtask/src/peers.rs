@@ -1,4 +1,4 @@
-//! The independent MCP servers and SDKs that tests talk to: which, at which version, and whether they are ready.
+//! The independent MCP servers and SDKs that tests use as peers: their pinned versions and their installation.
 pub(crate) mod install;
 #[cfg(unix)]
 pub(crate) mod many;
@@ -13,24 +13,24 @@ use anyhow::{Context, Result, ensure};
 use crate::{commands::only_flag, table::Table, workspace::Workspace};
 
 struct Peer<'a> {
-    /// Its folder under `target/peers`; tests name it.
+    /// Its directory under `target/peers`; tests refer to this name.
     name: &'a str,
     packages: Packages<'a>,
-    /// The file in that folder that tests start.
+    /// The file in that directory that tests execute.
     program: &'a str,
 }
 
 enum Packages<'a> {
-    /// A virtual environment of its own with these requirements.
+    /// A separate virtual environment with these requirements.
     Python(&'a [&'a str]),
-    /// The same, installed by uv: many environments share their files.
+    /// The same, installed with uv, so that many environments share files.
     #[cfg_attr(not(unix), expect(dead_code, reason = "`--many` makes it, which needs process groups"))]
     Uv(&'a install::Uv, &'a [&'a str]),
-    /// A `node_modules` of its own with these packages.
+    /// A separate `node_modules` with these packages.
     Node(&'a [&'a str]),
 }
 
-/// To add a peer, add a row; a changed row is installed anew.
+/// To add a peer, add a row. A peer whose row has changed is reinstalled.
 const PEERS: &[Peer<'static>] = &[
     Peer {
         name: "excel-0.1.8",
@@ -60,7 +60,8 @@ const PEERS: &[Peer<'static>] = &[
         packages: Packages::Node(&["@modelcontextprotocol/inspector@2.12.0"]),
         program: "node_modules/@modelcontextprotocol/inspector/clients/launcher/build/index.js",
     },
-    // The conformance suites and the inspector need a newer Node than the one that may be here; their tests run where this one does.
+    // The conformance suites and the inspector need a newer Node than the one on PATH may be; their tests run only if
+    // this peer is available.
     #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
     Peer {
         name: "node-24",
@@ -79,7 +80,7 @@ const PEERS: &[Peer<'static>] = &[
     },
 ];
 
-/// The installer of Python packages for the servers and clients of `--many`.
+/// Installs the Python packages of the servers and clients of `--many`.
 const UV: &str = "uv";
 const CONFORMANCE: &str = "node_modules/@modelcontextprotocol/conformance/dist/index.js";
 
@@ -107,7 +108,7 @@ pub(crate) fn set_up(workspace: &Workspace) -> Result<()> {
     Ok(())
 }
 
-/// Sets up the one peer of that name, for whoever needs no other.
+/// Installs only the peer `name`.
 pub(crate) fn set_up_one(workspace: &Workspace, name: &str) -> Result<()> {
     ensure!(PEERS.iter().any(|peer| peer.name == name), "there is no peer `{name}`");
     set_up_those(workspace, |peer| peer.name == name)
@@ -116,7 +117,7 @@ pub(crate) fn set_up_one(workspace: &Workspace, name: &str) -> Result<()> {
 fn set_up_those(workspace: &Workspace, wanted: impl Fn(&Peer<'_>) -> bool) -> Result<()> {
     let folder = folder(workspace);
     fs::create_dir_all(&folder).with_context(|| format!("cannot create `{}`", folder.display()))?;
-    // Two runs at once must not install into one folder; the lock goes with the file.
+    // Two concurrent runs must not install into the same directory; dropping the file releases the lock.
     let lock = File::create(folder.join(".lock"))?;
     lock.lock()?;
     for peer in PEERS.iter().filter(|peer| wanted(peer)) {
@@ -153,14 +154,15 @@ impl Peer<'_> {
         }
         let program = home.join(self.program);
         ensure!(program.exists(), "the install has no `{}`", program.display());
-        // Written last: a folder without it is an unfinished install.
+        // Written last: a directory without it is an incomplete installation.
         fs::write(stamp(&home), self.spec(&home))?;
         Ok(())
     }
 
     fn is_ready(&self, folder: &Path) -> bool {
         let home = folder.join(self.name);
-        // Python's own link dangles when the interpreter it was made from is gone.
+        // The interpreter of a virtual environment is a symbolic link, which dangles if the base interpreter was
+        // removed.
         let interpreter = match self.packages {
             Packages::Python(_) | Packages::Uv(..) => home.join("bin/python"),
             Packages::Node(_) => home.clone(),
@@ -170,7 +172,7 @@ impl Peer<'_> {
             && fs::read_to_string(stamp(&home)).is_ok_and(|found| found == self.spec(&home))
     }
 
-    /// Names the folder too: the scripts of a virtual environment do not survive a move.
+    /// Contains the path too: the scripts of a virtual environment contain absolute paths and break when it is moved.
     fn spec(&self, home: &Path) -> String {
         let (kind, packages) = match self.packages {
             Packages::Python(requirements) | Packages::Uv(_, requirements) => ("python", requirements),

@@ -1,4 +1,4 @@
-//! The PostgreSQL server that tests start for themselves: whether its programs are here, and how to get them.
+//! The PostgreSQL programs with which tests start their own server: locates or installs them.
 use std::{
     fs,
     path::{Path, PathBuf},
@@ -8,7 +8,7 @@ use anyhow::{Result, bail};
 
 use crate::{commands::no_arguments, debian, workspace::Workspace};
 
-/// Where Debian and its relatives put the programs, one folder for each version.
+/// The directory in which Debian and its derivatives install the programs, with a subdirectory per version.
 const PACKAGES: &str = "/usr/lib/postgresql";
 
 pub(crate) fn command(_: &Workspace, args: &[String]) -> Result<()> {
@@ -20,7 +20,7 @@ pub(crate) fn is_here() -> bool {
     find(Path::new(PACKAGES)).is_some()
 }
 
-/// Makes sure that tests find the server's programs. Starting one, and ending it, is theirs.
+/// Ensures that tests find the server's programs. The tests themselves start and stop servers.
 pub(crate) fn set_up() -> Result<()> {
     if let Some(programs) = find(Path::new(PACKAGES)) {
         println!("PostgreSQL's programs are in {}", programs.display());
@@ -35,7 +35,7 @@ pub(crate) fn set_up() -> Result<()> {
     }
 }
 
-/// The folder with `initdb`: the packages', or one on PATH.
+/// The directory with `initdb`: that of a Debian package, or one on PATH.
 fn find(packages: &Path) -> Option<PathBuf> {
     let versions =
         fs::read_dir(packages).into_iter().flatten().flatten().map(|entry| entry.path().join("bin"));

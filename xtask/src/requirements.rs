@@ -1,17 +1,17 @@
-//! Programs of the system that some tests need: whether they are here, whether they may be installed, and which tests are left out
-//! without them.
+//! System packages that some tests need: whether they are installed, whether they may be installed, and which tests
+//! are skipped without them.
 use anyhow::Result;
 
 use crate::{bubblewrap, faketime, postgres, steps::Outcome, workspace::Workspace};
 
-/// Something that tests need and that is a package of the system.
+/// A system package that tests need.
 pub(crate) struct Requirement {
     pub(crate) name: &'static str,
-    /// The package of Debian and Ubuntu.
+    /// The name of the package on Debian and Ubuntu.
     package: &'static str,
     is_here: fn(&Workspace) -> bool,
     set_up: fn(&Workspace) -> Result<()>,
-    /// Parts of the names of tests that need it.
+    /// Substrings of the names of tests that need it.
     pub(crate) tests: &'static [&'static str],
     /// Packages of the workspace whose integration tests need it.
     pub(crate) packages: &'static [&'static str],
@@ -51,13 +51,14 @@ pub(crate) const REQUIREMENTS: [Requirement; 3] = [
     },
 ];
 
-/// Whether packages of the system may be installed: asked for with `--install`, or on a machine of continuous integration.
+/// Whether system packages may be installed: with `--install`, or in continuous integration (`CI=true`).
 pub(crate) fn may_install(asked: bool) -> bool {
     asked || std::env::var("CI").is_ok_and(|value| value == "true")
 }
 
 impl Requirement {
-    /// Makes sure that tests find it. Where it is missing and nothing may be installed, returns how to get it.
+    /// Sets up the requirement. If it is missing and may not be installed, prints how to install it and returns
+    /// `Skipped`.
     pub(crate) fn provide(&self, workspace: &Workspace, may_install: bool) -> Result<Outcome> {
         if may_install || (self.is_here)(workspace) {
             return (self.set_up)(workspace).map(|()| Outcome::Passed);
@@ -87,7 +88,7 @@ mod tests {
         }
     }
 
-    /// A test that was renamed would run without what it needs, and fail.
+    /// A renamed test would run without its requirement and fail.
     #[test]
     fn tests_that_are_left_out_exist() {
         let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("../crates");

@@ -1,5 +1,5 @@
-//! `cargo xtask soak`: full load through the gateway while its servers are killed and come back. What is done and judged
-//! is in `gateway-load`, which also runs for half a minute as a test.
+//! `cargo xtask soak`: full load through the gateway while its servers are killed and restarted. The load and its
+//! checks are in `gateway-load`, which a test also runs for half a minute.
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::Result;

@@ -1,4 +1,4 @@
-//! Runs named steps one after another, timed, and stops at the first that fails.
+//! Runs named steps in sequence, measures their time, and stops at the first failure.
 use std::{
     process::Command,
     time::{Duration, Instant},
@@ -10,15 +10,15 @@ use crate::{run, table::Table};
 
 pub(crate) struct Step<'a> {
     name: &'static str,
-    /// What to type to run this step and nothing else.
+    /// The command line that runs only this step.
     alone: String,
     run: Box<dyn FnOnce() -> Result<Outcome> + 'a>,
 }
 
-/// What came of a step that did not fail.
+/// The result of a step that did not fail.
 pub(crate) enum Outcome {
     Passed,
-    /// All or a part of it was left out, for this reason.
+    /// All or part of it was skipped, with the reason.
     Skipped(String),
 }
 
@@ -31,7 +31,7 @@ impl<'a> Step<'a> {
         Self::skippable(name, alone, move || run().map(|()| Outcome::Passed))
     }
 
-    /// A step that may leave something out, and must tell so.
+    /// A step that may skip work, and returns the reason in this case.
     pub(crate) fn skippable(
         name: &'static str,
         alone: impl Into<String>,
@@ -41,7 +41,7 @@ impl<'a> Step<'a> {
     }
 
     pub(crate) fn cargo(name: &'static str, mut command: Command) -> Self {
-        // Variables that are only removed have no value here.
+        // `get_envs` also yields removed variables, without a value.
         let set = command.get_envs().filter_map(|(key, value)| Some((key, value?)));
         let mut words: Vec<String> = set
             .map(|(key, value)| format!("{}={}", key.to_string_lossy(), value.to_string_lossy()))

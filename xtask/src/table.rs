@@ -1,4 +1,4 @@
-//! Columns of text that line up, for summaries on the terminal.
+//! Formats rows of text in aligned columns, for summaries on the terminal.
 use std::fmt;
 
 #[derive(Default)]

@@ -1,4 +1,4 @@
-//! The house rules a machine can check: collects the findings of every rule and prints them all.
+//! Project rules that can be checked automatically: collects the findings of all rules and prints them.
 mod cli_help;
 mod config_keys;
 mod config_reference;
@@ -19,7 +19,7 @@ use anyhow::{Result, bail};
 
 use crate::{commands::no_arguments, workspace::Workspace};
 
-/// One broken rule, at one place. The message says what to do.
+/// A violation of a rule at one location. The message states the correction.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Finding {
     path: PathBuf,

@@ -1,4 +1,4 @@
-//! What cargo knows of this workspace: its folders, its crates and the edges between them.
+//! The workspace from `cargo metadata`: its directories, its packages and their dependencies.
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, anyhow};
@@ -15,7 +15,7 @@ pub(crate) struct Workspace {
 pub(crate) struct Package {
     pub(crate) name: String,
     pub(crate) version: String,
-    /// Whether `cargo publish` takes it.
+    /// Whether `cargo publish` accepts it.
     pub(crate) published: bool,
     /// Relative to the root.
     pub(crate) manifest: PathBuf,
@@ -36,7 +36,7 @@ pub(crate) enum EdgeKind {
 
 impl Workspace {
     pub(crate) fn load() -> Result<Self> {
-        // Set by `cargo run`; the built-in one serves a binary that was started by hand.
+        // `cargo run` sets this variable; the compile-time value is used if the binary is started directly.
         let own_folder = std::env::var_os("CARGO_MANIFEST_DIR")
             .map_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")), PathBuf::from);
         let mut metadata = run::cargo(&own_folder);
@@ -63,7 +63,7 @@ impl Package {
         Ok(Self {
             name: text(package, "name")?.to_owned(),
             version: text(package, "version")?.to_owned(),
-            // The registries it may go to: none is `publish = false`, no list is any.
+            // The allowed registries: an empty list is `publish = false`, `null` allows all.
             published: package["publish"].as_array().is_none_or(|registries| !registries.is_empty()),
             manifest: manifest.strip_prefix(root).unwrap_or(manifest).to_owned(),
             dependencies: dependencies.collect::<Result<_>>()?,

@@ -1,4 +1,4 @@
-//! The model's server: started on a free port, waited for until it is well, and ended with its handle.
+//! The inference server: started on a free port, polled until it is healthy, and killed when its handle is dropped.
 use std::{
     fs::{self, File},
     io::{Read as _, Write as _},
@@ -13,14 +13,14 @@ use anyhow::{Context, Result, bail};
 
 use crate::run::program;
 
-/// Reading a gigabyte from a slow disk takes a while.
+/// Loading a gigabyte from a slow disk takes time.
 const START: Duration = Duration::from_secs(180);
-/// What the model is called; the path of its file otherwise.
+/// The model name in the API; the default is the path of the file.
 const NAME: &str = "qwen2.5-coder-1.5b";
 const POLL: Duration = Duration::from_millis(200);
 const ANSWER: Duration = Duration::from_secs(2);
 
-/// A server that runs; it is ended when this is dropped.
+/// A running server; dropping this kills it.
 pub(super) struct Running {
     child: Child,
     address: SocketAddr,
@@ -31,12 +31,12 @@ impl Running {
         let address = free_address()?;
         let written = File::create(log)?;
         let child = program(llama)
-            // Its libraries lie beside it.
+            // Its shared libraries are in the same directory.
             .env("LD_LIBRARY_PATH", llama.parent().unwrap_or(llama))
             .arg("-m")
             .arg(model)
             .args(["--host", "127.0.0.1", "--port", &address.port().to_string()])
-            // A driver for graphics that is there by chance must not change what is measured.
+            // A graphics driver that happens to be installed must not change the results.
             .args(["-c", "4096", "-np", "1", "--device", "none", "--jinja", "--alias", NAME])
             .stdin(Stdio::null())
             .stdout(written.try_clone()?)
@@ -48,7 +48,7 @@ impl Running {
         Ok(server)
     }
 
-    /// Where its models are spoken to.
+    /// The base URL of its OpenAI-compatible API.
     pub(super) fn url(&self) -> String {
         format!("http://{}/v1", self.address)
     }
@@ -70,7 +70,7 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // It may be gone already.
+        // It may have exited already.
         _ = self.child.kill();
         _ = self.child.wait();
     }
@@ -81,7 +81,7 @@ fn free_address() -> Result<SocketAddr> {
     Ok(listener.local_addr()?)
 }
 
-/// Whether it answers `GET /health` with 200; while it loads it answers with 503.
+/// Whether `GET /health` returns 200; while the model is loading, the status is 503.
 fn is_well(address: SocketAddr) -> bool {
     let ask = || -> std::io::Result<bool> {
         let mut stream = TcpStream::connect_timeout(&address, ANSWER)?;

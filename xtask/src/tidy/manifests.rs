@@ -1,4 +1,4 @@
-//! Rules on the crates' manifests: allowed edges only, and the workspace's lints.
+//! Rules for the manifests of crates: only allowed dependencies, and the lints of the workspace.
 use std::fs;
 
 use anyhow::{Context, Result};
@@ -9,7 +9,7 @@ use super::{
 };
 use crate::workspace::{Package, Workspace};
 
-/// The crate that makes system calls.
+/// The crate with system calls and unsafe code.
 const SYSTEM_CALLS: &str = "toolhub-sandbox";
 
 pub(super) fn check(workspace: &Workspace) -> Result<Vec<Finding>> {
@@ -30,7 +30,7 @@ pub(super) fn check(workspace: &Workspace) -> Result<Vec<Finding>> {
     Ok(findings)
 }
 
-/// The one crate that may hold unsafe code repeats the workspace's lints, since Cargo takes them whole or not at all.
+/// The only crate with unsafe code repeats the workspace's lints, since Cargo inherits either all of them or none.
 fn check_own_lints(package: &Package, manifest: &str, root: &str, findings: &mut Vec<Finding>) {
     let own = lints(manifest, "[lints.");
     for lint in lints(root, "[workspace.lints.").iter().filter(|lint| !own.contains(lint)) {
@@ -41,7 +41,8 @@ fn check_own_lints(package: &Package, manifest: &str, root: &str, findings: &mut
     }
 }
 
-/// The lines of all sections that begin so, without spaces, each behind the name of its section.
+/// The lines of all sections whose header begins with `start`, without spaces, each prefixed by the name of its
+/// section.
 fn lints(manifest: &str, start: &str) -> Vec<String> {
     let mut section = None;
     let mut found = Vec::new();
@@ -75,7 +76,7 @@ fn check_edges(package: &Package, manifest: &str, members: &[&str], findings: &m
     }
 }
 
-/// Where the name is written as a key, else the first line.
+/// The line with the name as a key, or else the first line.
 fn line_of_dependency(manifest: &str, name: &str) -> usize {
     let names_it = |line: &str| {
         let key = line.trim_start().split(['.', '=', ' ', ']']).next().unwrap_or_default();

@@ -1,11 +1,11 @@
-//! Reads out of a Markdown text the commands that it tells people to type.
+//! Extracts the commands that a Markdown document tells its readers to run.
 
-/// One command of ours, as written.
+/// A command of this project, as written in the document.
 #[derive(Debug, PartialEq)]
 pub(super) struct Usage {
     pub(super) line: usize,
     pub(super) program: Program,
-    /// What follows the program's name.
+    /// The words after the name of the program.
     pub(super) words: Vec<Word>,
 }
 
@@ -72,7 +72,7 @@ impl Fence {
     }
 }
 
-/// The insides of `code` and ``code`` on one line.
+/// The contents of the inline code spans of a line.
 fn code_spans(line: &str) -> Vec<&str> {
     let mut spans = Vec::new();
     let mut rest = line;
@@ -87,7 +87,7 @@ fn code_spans(line: &str) -> Vec<&str> {
     spans
 }
 
-/// Our commands on a shell line, which may be parts of a pipe or a list.
+/// The commands of this project on a shell line, which may be parts of a pipeline or a list.
 fn commands(line: &str, number: usize) -> Vec<Usage> {
     let words = split_words(line);
     let parts = words.split(|word| !word.quoted && ["|", "||", "&&", ";"].contains(&word.text.as_str()));
@@ -110,7 +110,7 @@ fn usage(words: &[Word], line: usize) -> Option<Usage> {
     Some(Usage { line, program, words: rest.to_vec() })
 }
 
-/// Which of our programs `cargo run` starts, if it is one whose help we can read.
+/// The program that `cargo run` starts, if its help can be read.
 fn run_by_cargo(options: &[Word]) -> Option<Program> {
     let choice =
         options.iter().position(|word| ["-p", "--package", "--bin", "--example"].contains(&&*word.text));
@@ -121,12 +121,12 @@ fn run_by_cargo(options: &[Word]) -> Option<Program> {
     }
 }
 
-/// Words as a shell sees them, up to a comment or a redirection; no expansions.
+/// Splits a line into words like a shell, up to a comment or a redirection, without expansions.
 fn split_words(line: &str) -> Vec<Word> {
     let mut words = Vec::new();
     let mut current: Option<Word> = None;
     let mut quote: Option<char> = None;
-    // A last space ends the last word.
+    // The additional space terminates the last word.
     for c in line.chars().chain([' ']) {
         match quote {
             Some(open) if c == open => quote = None,

@@ -1,4 +1,4 @@
-//! Rule: every command in the READMEs and in the book exists, with every flag they give it.
+//! Rule: every command in the READMEs and in the book exists, with all flags it is used with.
 use std::{collections::HashMap, path::Path};
 
 use anyhow::Result;
@@ -37,7 +37,7 @@ pub(super) fn check(workspace: &Workspace, files: &[Source]) -> Result<Vec<Findi
     let Some((path, first)) = ours.first() else { return Ok(findings) };
     let binary = match run::build(workspace, "toolhub", "toolhub", Profile::Debug) {
         Ok(binary) => binary,
-        // The other findings are worth seeing even so.
+        // The other findings are still reported.
         Err(error) => {
             let message = format!("its commands cannot be checked, `toolhub` does not build: {error:#}");
             findings.push(Finding::new(*path, first.line, message));
@@ -53,7 +53,7 @@ pub(super) fn check(workspace: &Workspace, files: &[Source]) -> Result<Vec<Findi
     Ok(findings)
 }
 
-/// A README, or a page of the book.
+/// Whether the file is a README or a page of the book.
 fn is_document(path: &Path) -> bool {
     let is_page = path.starts_with("docs") && path.extension().is_some_and(|extension| extension == "md");
     is_page || READMES.iter().any(|readme| path == Path::new(readme))
@@ -66,12 +66,12 @@ fn xtask_fault(usage: &Usage) -> Option<String> {
 }
 
 fn ask(binary: &Path, path: &[String]) -> Result<Help> {
-    // A narrow terminal would wrap the lists.
+    // In a narrow terminal the lists would be wrapped.
     let mut command = run::program(binary);
     run::read(command.args(path).arg("--help").env("COLUMNS", "200")).map(|text| Help::parse(&text))
 }
 
-/// Asks for each help once.
+/// Caches the help texts.
 struct Helps<F> {
     ask: F,
     known: HashMap<Vec<String>, Result<Help, String>>,
@@ -87,8 +87,8 @@ impl<F: FnMut(&[String]) -> Result<Help>> Helps<F> {
     }
 }
 
-/// Walks the words down the tree of subcommands, to the first that does not fit: beyond an unknown flag nobody
-/// knows which word is its value.
+/// Resolves the words along the tree of subcommands, up to the first error: after an unknown flag it is undefined
+/// whether the next word is its value.
 fn check_words<F: FnMut(&[String]) -> Result<Help>>(
     words: &[Word],
     helps: &mut Helps<F>,
@@ -98,7 +98,7 @@ fn check_words<F: FnMut(&[String]) -> Result<Help>>(
     let mut in_path = true;
     let mut words = words.iter();
     while let Some(word) = words.next() {
-        // `[--flag]` as in a synopsis.
+        // Optional flags in a synopsis: `[--flag]`.
         let text = word.text.trim_matches(['[', ']']);
         if word.quoted {
             in_path = false;

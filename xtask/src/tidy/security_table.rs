@@ -1,10 +1,10 @@
-//! Rule: every test, fuzz target and source file that `SECURITY.md` names exists.
+//! Rule: every test, fuzz target and source file that `SECURITY.md` refers to exists.
 use std::path::Path;
 
 use super::{Finding, sources::Source};
 
 const DOCUMENT: &str = "SECURITY.md";
-/// Shorter words in backticks are commands, settings and types.
+/// Minimum length of the name of a test; shorter words in backticks are commands, settings and types.
 const MIN_NAME_CHARS: usize = 12;
 
 pub(super) fn check(root: &Path, files: &[Source]) -> Vec<Finding> {

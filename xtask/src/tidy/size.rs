@@ -1,4 +1,4 @@
-//! Rule: a Rust file holds one concept, so it stays short; tests get more room.
+//! Rule: a Rust file covers one concept and therefore has a maximum length, which is larger for tests.
 use std::path::Path;
 
 use super::{Finding, sources::Source};
@@ -24,8 +24,8 @@ fn is_tests(path: &Path) -> bool {
     in_folder || path.file_name().is_some_and(|name| name == "tests.rs")
 }
 
-/// Leaves out an inline test module at the end. That nothing but the module follows its first line is left to
-/// `clippy::items_after_test_module`.
+/// Excludes an inline test module at the end. `clippy::items_after_test_module` ensures that no other item follows
+/// it.
 fn lines_without_tests(text: &str) -> usize {
     let lines: Vec<&str> = text.trim_end().lines().collect();
     let Some(module) = lines.iter().rposition(|line| *line == "mod tests {") else { return lines.len() };

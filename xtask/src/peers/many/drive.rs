@@ -1,4 +1,4 @@
-//! Runs the script of a client against one hub or several, and reads its reports.
+//! Runs the script of a client against one or several profiles of a hub, and reads its reports.
 use std::{
     fs::{self, File},
     os::unix::process::CommandExt as _,
@@ -15,21 +15,21 @@ use serde_json::{Value, json};
 use super::{Context, catalog::Client, hub::Hub, left_over};
 use crate::run::program;
 
-/// The tool that is called.
+/// The called tool.
 pub(super) const TOOL: &str = "echo";
 const CLIENT_TIMEOUT: Duration = Duration::from_secs(180);
 const BETWEEN_POLLS: Duration = Duration::from_millis(20);
-/// How much of the error output is part of an error, in characters.
+/// Maximum length of the stderr excerpt in an error, in characters.
 const MAX_SHOWN: usize = 600;
 
-/// A client that is ready to run.
+/// An installed client and the hub it connects to.
 pub(super) struct Driver<'a> {
     context: &'a Context<'a>,
     hub: &'a Hub,
     client: &'a Client,
-    /// The folder with its packages.
+    /// The directory with its packages.
     installed: &'a Path,
-    /// Its working folder.
+    /// Its working directory.
     folder: PathBuf,
 }
 
@@ -45,14 +45,14 @@ impl<'a> Driver<'a> {
         Ok(Self { context, hub, client, installed, folder })
     }
 
-    /// One report for each profile: the names of its `tools` and the text that the call returned, or an `error`.
+    /// Returns one report per profile: the names of its `tools` and the text that the call returned, or an `error`.
     pub(super) fn reports(&self, profiles: &[String]) -> Result<Vec<Value>> {
         let (output, errors) = (self.folder.join("output"), self.folder.join("errors"));
         let mut command = self.command(profiles);
         command.stdin(Stdio::null()).stdout(File::create(&output)?).stderr(File::create(&errors)?);
         wait(command.process_group(0).spawn()?)?;
         let printed = fs::read_to_string(&output)?;
-        // Frameworks may print lines of their own before.
+        // Frameworks may print other lines before the report.
         let reports = printed.lines().rev().find_map(|line| serde_json::from_str::<Vec<Value>>(line).ok());
         match reports {
             Some(reports) if reports.len() == profiles.len() => Ok(reports),
@@ -60,7 +60,7 @@ impl<'a> Driver<'a> {
         }
     }
 
-    /// Processes that outlive the client, which are killed.
+    /// Kills and returns the processes that outlived the client.
     pub(super) fn left_over(&self) -> Vec<String> {
         left_over::collect(&self.mark(), &self.folder)
     }
@@ -88,7 +88,7 @@ impl<'a> Driver<'a> {
     }
 }
 
-/// Waits for the end of the process, and kills its group after the timeout.
+/// Waits for the process to exit, and kills its process group after the timeout.
 fn wait(mut child: Child) -> Result<()> {
     let deadline = Instant::now() + CLIENT_TIMEOUT;
     while child.try_wait()?.is_none() {
@@ -103,7 +103,7 @@ fn wait(mut child: Child) -> Result<()> {
     Ok(())
 }
 
-/// The end of what a client wrote, on one line.
+/// The last characters of a client's stderr, on one line.
 fn end_of(file: &Path) -> Result<String> {
     let text = String::from_utf8_lossy(&fs::read(file)?).into_owned();
     let skipped = text.chars().count().saturating_sub(MAX_SHOWN);

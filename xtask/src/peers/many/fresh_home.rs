@@ -1,5 +1,6 @@
-//! How long `toolhub tools` takes to list 100 servers in a fresh home, beside starting them by hand, two at a time. By hand is
-//! measured before and after, since the load of a shared machine changes.
+//! Measures how long `toolhub tools` takes to list 100 servers with an empty home directory, compared with starting
+//! them directly, two at a time. The direct start is measured before and after, since the load of a shared machine
+//! varies.
 use std::{collections::BTreeMap, fmt, fs, time::Instant};
 
 use anyhow::{Context as _, Result, ensure};
@@ -8,15 +9,15 @@ use serde_json::{Map, Value};
 use super::{Context, Options, WORKERS, hub::Hub, in_parallel, launch::Launch, left_over, rpc::RpcClient};
 use crate::run;
 
-/// Servers in the configuration; programs are repeated with folders of their own until there are so many.
+/// Number of configured servers; programs are repeated with separate directories to reach it.
 const SERVERS: usize = 100;
-/// `cutime`, counted behind the name of the program; `cstime` follows.
+/// Index of `cutime` among the fields after the program name; `cstime` follows.
 const CHILDREN_TIME_FIELD: usize = 13;
 const TICKS_PER_SECOND: f64 = 100.0;
-/// How much of a reason is shown, in characters.
+/// Maximum length of a printed reason, in characters.
 const MAX_SHOWN: usize = 200;
 
-/// A server by its id in `mcp.json`.
+/// A server and its id in `mcp.json`.
 struct Started {
     id: String,
     launch: Launch,
@@ -89,7 +90,7 @@ fn servers(context: &Context<'_>, options: &Options) -> Result<Vec<Started>> {
         .collect()
 }
 
-/// State and error of each server, as the hub reports them.
+/// The state and the error of each server, from `servers list`.
 fn states(hub: &Hub) -> Result<BTreeMap<String, (String, String)>> {
     let listed: Vec<Value> =
         serde_json::from_str(&run::read(&mut hub.command(&["--json", "servers", "list"]))?)?;
@@ -97,7 +98,7 @@ fn states(hub: &Hub) -> Result<BTreeMap<String, (String, String)>> {
     Ok(listed.iter().map(|one| (text(&one["id"]), (text(&one["state"]), text(&one["error"])))).collect())
 }
 
-/// Starts a server directly and lists its tools. It is killed afterwards.
+/// Starts a server directly and returns the number of its tools. Dropping the client kills it.
 fn start(server: &Started, mark: &str) -> Result<usize> {
     let log = server.launch.folder.with_extension("log");
     let mut client = RpcClient::start(server.launch.command(mark), &log)?;
@@ -108,10 +109,10 @@ fn start_all(servers: &[Started], mark: &str) -> Vec<Result<usize, String>> {
     in_parallel(servers, |server| start(server, mark).map_err(|error| format!("{error:#}")))
 }
 
-/// What one measurement took.
+/// The cost of one measurement.
 struct Cost {
     seconds: f64,
-    /// Of all processes that have ended; zero on systems without `/proc`.
+    /// CPU time of all terminated child processes; zero on systems without `/proc`.
     cpu_seconds: f64,
 }
 
@@ -128,10 +129,10 @@ fn timed<R>(run: impl FnOnce() -> R) -> (R, Cost) {
     (result, Cost { seconds: begun.elapsed().as_secs_f64(), cpu_seconds })
 }
 
-/// User and system time of ended children and their children, as `proc_pid_stat(5)` has them.
+/// User and system time of terminated child processes and their descendants; see `proc_pid_stat(5)`.
 fn cpu_of_children() -> f64 {
     let stat = fs::read_to_string("/proc/self/stat").unwrap_or_default();
-    // The name of the program is in brackets and may hold spaces.
+    // The program name is in parentheses and may contain spaces.
     let fields = stat.rsplit_once(')').map_or("", |(_, fields)| fields).split_whitespace();
     let ticks: f64 =
         fields.skip(CHILDREN_TIME_FIELD).take(2).filter_map(|ticks| ticks.parse::<f64>().ok()).sum();

@@ -1,15 +1,15 @@
-//! Tool definitions that strict clients reject: a fixed set, and combinations of them drawn at random.
+//! Tool definitions that strict clients reject: a fixed set, and random combinations of them.
 use serde_json::{Value, json};
 
-/// Combinations that are drawn; they follow the fixed set.
+/// Number of random combinations, which follow the fixed set.
 pub(super) const DRAWN: usize = 40;
-/// The most oddities in one definition.
+/// Maximum number of oddities in one definition.
 const MAX_ODDITIES: u64 = 3;
 
-/// The hub refuses an answer that is nested deeper than 128 as a whole.
+/// The hub rejects a response that is nested deeper than 128 levels as a whole.
 const MAX_DEPTH: usize = 100;
 
-/// The hostile definitions of this seed.
+/// The hostile definitions for this seed.
 pub(super) fn definitions(seed: u64) -> Vec<Value> {
     let mut random = Random(seed | 1);
     let mut tools = Vec::new();
@@ -24,7 +24,7 @@ pub(super) fn definitions(seed: u64) -> Vec<Value> {
     tools
 }
 
-/// A sound definition with these members instead of its own.
+/// A valid definition in which these members are replaced.
 fn tool(name: &str, odd: &[&Value]) -> Value {
     let mut tool = json!({"name": name, "description": name, "inputSchema": {"type": "object"}});
     for (key, value) in odd.iter().filter_map(|odd| odd.as_object()).flatten() {
@@ -39,7 +39,7 @@ fn fixed() -> Vec<Value> {
     let deep =
         (0..MAX_DEPTH).fold(json!({"type": "string"}), |inner, _| json!({"type": "array", "items": inner}));
     vec![
-        // Schemas of arguments.
+        // Input schemas.
         input(Value::Null),
         input(json!(true)),
         input(json!("object")),
@@ -73,7 +73,7 @@ fn fixed() -> Vec<Value> {
             "$defs": {"x": {"$ref": "#/$defs/y"}, "y": {"$ref": "#/$defs/x"}}})),
         input(json!({"type": "object", "properties": {"a": {"$ref": "#"}}})),
         input(json!({"type": "object", "properties": {"a": deep}})),
-        // Schemas of results.
+        // Output schemas.
         output(json!({"type": "array"})),
         output(json!({"type": "object", "properties": {"a": {"$ref": "#/nowhere"}}})),
         output(json!({"type": "object", "$ref": "https://example.invalid/x"})),
@@ -81,7 +81,7 @@ fn fixed() -> Vec<Value> {
         output(json!({"type": "object", "properties": {"a": {"type": "any"}}})),
         output(json!({"$id": "same", "type": "object"})),
         output(json!({"$id": "same", "type": "object", "title": "x"})),
-        // Texts.
+        // Descriptions and titles.
         json!({"description": "long ".repeat(200_000)}),
         json!({"description": ["a"]}),
         json!({"title": 3, "description": null}),
@@ -92,7 +92,7 @@ fn fixed() -> Vec<Value> {
         json!({"name": 3}),
         json!({"name": "odd/\u{fc}{}<>\u{202e}"}),
         json!({"name": "odd_".repeat(100)}),
-        // Hints and other members.
+        // Annotations and other members.
         json!({"annotations": {"readOnlyHint": "yes", "destructiveHint": null, "title": {}}}),
         json!({"annotations": []}),
         json!({"icons": [{"src": 3}, "x"]}),
@@ -100,7 +100,7 @@ fn fixed() -> Vec<Value> {
     ]
 }
 
-/// xorshift64: the same definitions for the same seed.
+/// xorshift64, deterministic for a seed.
 struct Random(u64);
 
 impl Random {

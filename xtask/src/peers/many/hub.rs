@@ -1,4 +1,5 @@
-//! A hub of its own for one check: a folder with `mcp.json` and `toolhub.toml`, an empty home, and the program that uses them.
+//! A separate hub for one check: a directory with `mcp.json` and `toolhub.toml`, an empty home directory, and the
+//! program that uses them.
 use std::{
     fs,
     path::{Path, PathBuf},
@@ -18,7 +19,7 @@ pub(super) struct Hub {
 }
 
 impl Hub {
-    /// Writes the configuration. The mark identifies the hub's processes.
+    /// Writes the configuration. The mark is an environment variable that identifies the hub's processes.
     pub(super) fn create(
         toolhub: &Path,
         folder: PathBuf,
@@ -36,7 +37,7 @@ impl Hub {
         &self.mark
     }
 
-    /// The words of a command line of this hub, program first.
+    /// The words of a command line of this hub, beginning with the program.
     pub(super) fn words(&self, args: &[&str]) -> Vec<String> {
         let path = |path: &Path| path.display().to_string();
         let mut words = vec![path(&self.toolhub), "--home".to_owned(), path(&self.folder.join("home"))];

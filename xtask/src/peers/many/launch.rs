@@ -1,4 +1,5 @@
-//! How a server is started: program, arguments, environment and working folder, for the hub's `mcp.json` and for a direct start.
+//! How a server is started: program, arguments, environment and working directory, for the hub's `mcp.json` and for a
+//! direct start.
 use std::{
     collections::BTreeMap,
     path::{Path, PathBuf},
@@ -15,12 +16,12 @@ pub(super) struct Launch {
     pub(super) program: PathBuf,
     pub(super) args: Vec<String>,
     pub(super) environment: BTreeMap<String, String>,
-    /// The working folder, which is also `HOME`.
+    /// The working directory, which is also `HOME`.
     pub(super) folder: PathBuf,
 }
 
 impl Launch {
-    /// The server without the hub, in an environment that holds nothing else.
+    /// The command that starts the server without the hub, in a clean environment.
     pub(super) fn command(&self, mark: &str) -> Command {
         let mut command = program(&self.program);
         command.args(&self.args).current_dir(&self.folder);
@@ -36,11 +37,11 @@ impl Launch {
     }
 }
 
-/// An address where nothing listens.
+/// A loopback port on which no process listens.
 const UNREACHABLE: &str = "http://127.0.0.1:1";
 
-/// The variables that every server and client gets: an empty home, the Node that it needs, and a proxy that refuses every
-/// connection, so that requests to the network fail at once and in the same way each time.
+/// The environment variables of every server and client: an empty home, the required Node, and a proxy that refuses
+/// every connection, so that network requests fail immediately and deterministically.
 pub(super) fn environment(home: &Path, node: Option<&Path>) -> BTreeMap<String, String> {
     let inherited = std::env::var("PATH").unwrap_or_default();
     let path = match node {
@@ -53,7 +54,7 @@ pub(super) fn environment(home: &Path, node: Option<&Path>) -> BTreeMap<String, 
         ("HOME", &home),
         ("PYTHONUTF8", "1"),
         ("LANG", "C.UTF-8"),
-        // Some definitions are made from sets.
+        // Some definitions are generated from Python sets, whose order depends on the hash seed.
         ("PYTHONHASHSEED", "0"),
     ];
     let proxies = ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy"];

@@ -1,4 +1,5 @@
-//! Finds processes that outlive the program that started them: by a variable in their environment, or by their working folder.
+//! Finds processes that outlive the program that started them, by an environment variable or by their working
+//! directory.
 use std::{
     fs,
     path::{Path, PathBuf},
@@ -8,14 +9,14 @@ use std::{
 
 use rustix::process::{Pid, Signal, kill_process};
 
-/// The variable that marks the processes of one run.
+/// The environment variable that marks the processes of one run.
 pub(super) const MARKER: &str = "TOOLHUB_PEERS_RUN";
-/// How long processes may take to end after their parent has.
+/// Maximum time for processes to exit after their parent.
 const GRACE: Duration = Duration::from_secs(2);
 const BETWEEN_SCANS: Duration = Duration::from_millis(50);
 
-/// Waits until no marked process is left, or the grace period is over. Returns the command lines of those left, which are
-/// killed. Empty on systems without `/proc`.
+/// Waits until no marked process is left or the grace period is over. Kills the remaining processes and returns their
+/// command lines. Empty on systems without `/proc`.
 pub(super) fn collect(mark: &str, folder: &Path) -> Vec<String> {
     let deadline = Instant::now() + GRACE;
     loop {
@@ -34,7 +35,7 @@ struct Process {
 
 impl Process {
     fn kill(self) -> String {
-        // It may have ended by now.
+        // It may have exited in the meantime.
         let _ = kill_process(self.pid, Signal::KILL);
         self.command_line
     }
@@ -54,7 +55,7 @@ fn read(process: &Path, variable: &[u8], folder: &Path) -> Option<Process> {
         let cwd: Option<PathBuf> = fs::read_link(process.join("cwd")).ok();
         cwd.is_some_and(|cwd| cwd.starts_with(folder))
     };
-    // A zombie has neither an environment nor a working folder.
+    // A zombie has neither an environment nor a working directory.
     if !has_variable && !works_inside() {
         return None;
     }

@@ -1,4 +1,5 @@
-//! A small MCP client over stdio, independent of the hub's code: `initialize`, requests with a deadline, and an orderly end.
+//! A small MCP client over stdio, independent of the hub's code: `initialize`, requests with a deadline, and a clean
+//! shutdown.
 use std::{
     io::{BufRead as _, BufReader, Write as _},
     os::unix::process::CommandExt as _,
@@ -14,16 +15,16 @@ use rustix::process::{Pid, Signal, kill_process_group};
 use serde_json::{Value, json};
 
 const REVISION: &str = "2025-11-25";
-/// Longer than any of the servers takes on a busy machine.
+/// Longer than any of the servers needs on a busy machine.
 pub(super) const START_TIMEOUT: Duration = Duration::from_secs(120);
 pub(super) const CALL_TIMEOUT: Duration = Duration::from_secs(60);
-/// How long a process may take to end by itself when its standard input is closed.
+/// Maximum time for a process to exit after its stdin is closed.
 const END_TIMEOUT: Duration = Duration::from_secs(10);
 const BETWEEN_POLLS: Duration = Duration::from_millis(10);
-/// Messages that are read but not handled yet.
+/// Capacity of the queue of received messages.
 const QUEUED_MESSAGES: usize = 1024;
 const METHOD_NOT_FOUND: i32 = -32601;
-/// A bound on the pages of one list.
+/// Maximum number of pages of one list.
 const MAX_PAGES: usize = 100;
 
 pub(super) struct RpcClient {
@@ -35,14 +36,14 @@ pub(super) struct RpcClient {
 }
 
 impl RpcClient {
-    /// Starts the program in a process group of its own and initializes the session. What it writes to stderr goes to `log`.
+    /// Starts the program in its own process group, with stderr redirected to `log`, and initializes the session.
     pub(super) fn start(mut command: Command, log: &Path) -> Result<Self> {
         let log_file = std::fs::File::create(log)?;
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(log_file).process_group(0);
         let mut child = command.spawn().context("it cannot be started")?;
         let output = child.stdout.take().context("no standard output")?;
         let (sender, messages) = sync_channel(QUEUED_MESSAGES);
-        // The thread ends with the pipe, or with the receiver.
+        // The thread ends at the end of the pipe or when the receiver is dropped.
         thread::spawn(move || {
             let mut lines = BufReader::new(output);
             let mut line = Vec::new();
@@ -66,7 +67,7 @@ impl RpcClient {
         Ok(client)
     }
 
-    /// All pages of `tools/list`.
+    /// Returns all pages of `tools/list`.
     pub(super) fn list_tools(&mut self) -> Result<Vec<Value>> {
         let mut tools = Vec::new();
         let mut params = json!({});
@@ -82,7 +83,8 @@ impl RpcClient {
         bail!("`tools/list` has more than {MAX_PAGES} pages")
     }
 
-    /// The tools, as soon as there are any: the hub answers with what it knows, and announces what it learns later.
+    /// Returns the tools as soon as there are any: the hub may respond with an empty list first and send
+    /// `notifications/tools/list_changed` later.
     pub(super) fn wait_for_tools(&mut self) -> Result<Vec<Value>> {
         let deadline = Instant::now() + START_TIMEOUT;
         loop {
@@ -100,7 +102,7 @@ impl RpcClient {
         }
     }
 
-    /// The whole answer, `result` or `error`, to a call.
+    /// Calls a tool. Returns the `result` or `error` member of the response.
     pub(super) fn call(&mut self, tool: &str, arguments: &Value) -> Result<Value> {
         self.answer("tools/call", &json!({"name": tool, "arguments": arguments}), CALL_TIMEOUT)
     }
@@ -137,8 +139,8 @@ impl RpcClient {
         })
     }
 
-    /// Answers a request of the server, and notes a change of its tools. The client declares what the hub declares to servers,
-    /// since some list other tools without it, but has no roots and no user.
+    /// Responds to a request of the server, and records a change of its tools. The client declares the same
+    /// capabilities as the hub, since some servers list other tools without them, but it has no roots and no user.
     fn respond(&mut self, message: &Value) -> Result<()> {
         if message["method"] == "notifications/tools/list_changed" {
             self.tools_changed = true;
@@ -161,7 +163,8 @@ impl RpcClient {
         written.context("its input cannot be written")
     }
 
-    /// Closes the input and waits for the end of the process. Fails if the process has to be killed.
+    /// Closes stdin and waits for the process to exit. Fails if it does not exit within `END_TIMEOUT`; it is then
+    /// killed.
     pub(super) fn close(mut self) -> Result<()> {
         self.input = None;
         let deadline = Instant::now() + END_TIMEOUT;
@@ -177,7 +180,7 @@ impl RpcClient {
 
 impl Drop for RpcClient {
     fn drop(&mut self) {
-        // The whole group: programs such as `npx` start others.
+        // Kills the whole process group: programs such as `npx` start child processes.
         if let Some(group) = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw) {
             let _ = kill_process_group(group, Signal::KILL);
         }

@@ -1,5 +1,5 @@
-//! One row per server: its definitions and one result through the hub, compared with what it gives directly, and the
-//! processes that are left when the hub has ended.
+//! Checks each server: compares its definitions and one result through the hub with those of a direct session, and
+//! detects processes that outlive the hub.
 use std::{
     collections::BTreeMap,
     fmt, fs,
@@ -21,10 +21,10 @@ use super::{
 };
 use crate::table::Table;
 
-/// Definitions as they are: the repairs that the hub makes for strict clients are switched off.
+/// Unmodified definitions: `lossless` disables the hub's repairs for strict clients.
 const SETTINGS: &str = "[profiles.default]\nservers = [\"server\"]\nexpose = \"all\"\nlossless = true\n";
 const ID: &str = "server";
-/// How much of a difference is shown, in characters.
+/// Maximum length of a reported difference, in characters.
 const MAX_SHOWN: usize = 400;
 
 struct Row {
@@ -33,9 +33,9 @@ struct Row {
     definitions: Verdict,
     call: Verdict,
     left_over: Vec<String>,
-    /// From the start of the hub to the complete list.
+    /// Time from the start of the hub to the complete list.
     time: Option<Duration>,
-    /// Why there is no list.
+    /// The reason why the tools could not be listed.
     failure: Option<String>,
 }
 
@@ -43,18 +43,18 @@ struct Row {
 enum Verdict {
     Equal,
     Different(String),
-    /// Not compared, for this reason.
+    /// Not compared, with the reason.
     Skipped(String),
 }
 
-/// What a server gave in one session.
+/// The tools and the result that a server returned in one session.
 struct Session {
     tools: BTreeMap<String, Value>,
     answer: Option<Result<Value>>,
     listed_after: Duration,
 }
 
-/// Checks the servers, prints the table and returns how many passed.
+/// Checks the servers, prints the table and returns the number of servers that passed.
 pub(super) fn check_all(context: &Context<'_>, servers: &[Installed<Server>]) -> usize {
     let rows = in_parallel(servers, |server| {
         let row = Row::check(context, server);
@@ -107,7 +107,7 @@ impl Row {
         fs::create_dir_all(&data)?;
         let launch = context.catalog.launch(server, installed, data);
         let direct = direct(&launch, server, &folder).context("directly");
-        // Processes that a direct start leaves are the server's own doing.
+        // Processes left over by the direct session are caused by the server, not by the hub; they are not reported.
         left_over::collect(&direct_mark(&folder), &folder);
         let direct = direct?;
 
@@ -185,7 +185,7 @@ fn direct(launch: &Launch, server: &Server, folder: &Path) -> Result<Session> {
     let started = Instant::now();
     let command = launch.command(&direct_mark(folder));
     let mut client = RpcClient::start(command, &folder.join("direct.log"))?;
-    // Many servers do not end with their input; the client kills them when it is dropped.
+    // Many servers do not exit when stdin is closed; dropping the client kills them.
     session(&mut client, server, started)
 }
 
@@ -225,8 +225,8 @@ fn compare_definitions(direct: &BTreeMap<String, Value>, hub: &BTreeMap<String, 
     Verdict::Equal
 }
 
-/// The hub may use the newer revision with a server that is asked in the older one directly. Results of the newer revision
-/// have further members, which are not compared.
+/// The hub may use a newer protocol revision with a server than the direct session does. Removes the members that
+/// only results of the newer revision have.
 fn without_newer_members(mut answer: Value) -> Value {
     let Some(result) = answer.get_mut("result").and_then(Value::as_object_mut) else { return answer };
     result.remove("resultType");
@@ -248,7 +248,7 @@ fn compare_answers(direct: Result<Value>, hub: Result<Value>) -> Verdict {
     }
 }
 
-/// Where two values differ first, as a path, with both sides.
+/// The path of the first difference between two values, with both values.
 fn first_difference(direct: &Value, hub: &Value) -> String {
     let pair = match (direct, hub) {
         (Value::Object(left), Value::Object(right)) => {

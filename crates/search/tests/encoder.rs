@@ -1,4 +1,4 @@
-//! The reader of sentence encoders, over a small model with random weights that each test writes itself.
+//! Tests of the sentence encoder with a small model with random weights, which each test writes itself.
 #![expect(clippy::unwrap_used, reason = "a test that cannot write its files has failed")]
 
 use std::fs;
@@ -13,7 +13,7 @@ const WIDE: usize = 16;
 const PIECES: &[&str] =
     &["[PAD]", "[UNK]", "[CLS]", "[SEP]", "read", "##er", "file", "cafe", ",", "文", "件", "a", "##a"];
 
-/// Numbers that look random and are the same in each run.
+/// A pseudorandom number generator with a fixed seed.
 struct Dice(u64);
 
 impl Dice {
@@ -117,7 +117,7 @@ fn texts_are_read_as_an_uncased_model_reads_them() {
         ("文件", "  文\t件\n"),
         ("read\u{ad}er\u{200b}", "reader"),
         ("readfile", "unknown"),
-        // Cut at twelve tokens with their marks.
+        // Truncated to twelve tokens, including the special tokens at both ends.
         (long.as_str(), "a a a a a a a a a a"),
         (word.as_str(), "aaaaaaaaaa"),
         (longer.as_str(), "unknown"),

@@ -1,4 +1,4 @@
-//! What must hold for every text: no panic, one order, and a change that equals a rebuild.
+//! Properties for arbitrary texts: no panic, a deterministic order, and an incremental update that equals a rebuild.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use proptest::prelude::*;
@@ -29,7 +29,7 @@ fn tool(made: &Made) -> Tool {
     tool
 }
 
-/// Words that meet each other, odd Unicode, and both languages.
+/// Texts of words that match each other, unusual Unicode, and both languages.
 fn text() -> impl Strategy<Value = String> {
     let word = prop_oneof![
         4 => prop::sample::select(vec!["read", "file", "weather", "bookTicket", "s3", "天气", "查询火车票", "“", "'", "."]),

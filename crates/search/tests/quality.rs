@@ -1,8 +1,9 @@
-//! Floors for the quality of the ranking, one to one and a half points below what it reaches: a change that finds fewer
-//! right tools fails here.
+//! Minimum values for the quality of the ranking, one to one and a half percentage points below the current values: a
+//! change that finds fewer relevant tools fails here.
 //!
-//! The requests of the project (`crates/agent/requests`) are always measured. Samples of the published sets are measured if
-//! `TOOLHUB_DATA` names a folder that has them in `retrieval`, which `docs/explanation/search.md` lists.
+//! The requests of the project (`crates/agent/requests`) are always measured. Samples of the published data sets are
+//! measured if `TOOLHUB_DATA` is set to a directory that contains them in `retrieval`; `docs/explanation/search.md`
+//! lists them.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::fs::{self, File};
@@ -34,13 +35,14 @@ fn share(part: usize, of: usize) -> f64 {
     part as f64 * 100.0 / of.max(1) as f64
 }
 
-/// Fails if a figure is below its floor, with both.
+/// Fails if a value is below its minimum, and prints both.
 fn check(set: &str, figures: [f64; 2], floors: [f64; 2]) {
     let is_above = figures.iter().zip(floors).all(|(figure, floor)| *figure >= floor);
     assert!(is_above, "{set}: {figures:.1?} is below {floors:?}");
 }
 
-/// In percent: the first tool is right, and all calls of the request have a right tool among the first five.
+/// In percent: requests whose first tool is relevant, and requests that have a relevant tool for each call among the
+/// first five.
 #[test]
 fn requests_of_the_project_find_their_tools() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../agent/requests");
@@ -64,7 +66,7 @@ fn requests_of_the_project_find_their_tools() {
             }
             let ranking = index.rank(&Request::new(line["request"].as_str().unwrap()).limit(5));
             let found: Vec<&str> = ranking.hits.iter().map(|hit| hit.tool.name().as_str()).collect();
-            // Each call names the tools that serve it equally well.
+            // Each call lists the tools that are equally suitable for it.
             let serves =
                 |call: &Value, name: &str| call["tool"].as_array().unwrap().iter().any(|tool| tool == name);
             asked += 1;
@@ -77,7 +79,7 @@ fn requests_of_the_project_find_their_tools() {
     }
 }
 
-/// Requests of each published set, taken evenly over it.
+/// Number of requests of each published set, evenly spaced.
 const SAMPLE: usize = 200;
 
 /// R@10 and nDCG@10 in percent.

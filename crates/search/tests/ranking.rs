@@ -1,4 +1,4 @@
-//! Ranking over small catalogs: names, words, both languages, history, meaning, and when none fits.
+//! Ranking over small catalogs: names, words, both languages, history, meaning, and requests without a relevant tool.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::sync::Arc;
@@ -118,7 +118,8 @@ fn parameters_tags_and_examples_are_searched() {
     assert_eq!(first(&index, "a chess opening"), "three");
 }
 
-/// A spreadsheet's tools beside some of the hub's own: short requests in either language, and none that fits.
+/// The tools of a spreadsheet server and of the hub: short requests in both languages, and requests without a
+/// relevant tool.
 #[test]
 fn a_few_words_find_a_tool_of_a_spreadsheet() {
     let sheet = [
@@ -158,7 +159,8 @@ fn a_few_words_find_a_tool_of_a_spreadsheet() {
     check("订一张机票", None);
 }
 
-/// The tools of a server for presentations: nearly all of them have "slide" and "presentation", few name the product.
+/// The tools of a presentation server: nearly all of them contain "slide" and "presentation", few contain the product
+/// name.
 fn presentations() -> Vec<Tool> {
     let tools = [
         ("create_presentation", "Create a new PowerPoint presentation"),
@@ -180,7 +182,7 @@ fn presentations() -> Vec<Tool> {
     tools.map(|(name, text)| tool("office", name, text)).into()
 }
 
-/// The tools of a server for papers: every one of them has "paper".
+/// The tools of a server for scientific papers: all of them contain "paper".
 fn papers() -> Vec<Tool> {
     let tools = [
         ("search_papers", "Search arXiv by query, category and date"),
@@ -209,7 +211,7 @@ fn hub_tools() -> Vec<Tool> {
     tools.map(|(name, text)| tool("native", name, text)).into()
 }
 
-/// `PowerPoint` is not "point", and 里加 behind 在 PPT is not the city of Riga.
+/// `PowerPoint` does not match "point", and 里加 after 在 PPT is not translated as the city of Riga.
 #[test]
 fn a_product_name_is_one_word() {
     let index = Index::new([presentations(), papers(), hub_tools()].concat(), Settings::default());
@@ -226,13 +228,13 @@ fn a_product_name_is_one_word() {
     check("get the BibTeX of this paper", "export_citations");
 }
 
-/// A name that no tool has is still understood by its parts.
+/// An identifier that no tool contains is matched by its parts.
 #[test]
 fn an_unknown_identifier_counts_by_its_parts() {
     check("what does WeatherForecast say", "get_forecast");
 }
 
-/// The words of a request may stand in every tool of the server that serves it, and still say that it does.
+/// Words that occur in every tool of a server are still evidence that the server is relevant.
 #[test]
 fn a_request_fits_a_server_that_is_all_about_it() {
     let beside_hub = Index::new([papers(), hub_tools()].concat(), Settings::default());
@@ -257,7 +259,7 @@ fn a_request_fits_a_server_that_is_all_about_it() {
     }
 }
 
-/// A word that one server has in all of its tools is no usual word.
+/// A word that occurs in all tools of one server is not a common word.
 #[test]
 fn the_words_of_one_server_count_once() {
     let request = Request::new("find academic papers about transformers");
@@ -351,7 +353,7 @@ fn the_past_lifts_and_breaks_ties() {
     assert_eq!(order(&[past("beta", f32::NAN, Some(f32::NAN))]).len(), 3);
 }
 
-/// Places texts by the letters they have: crude, and enough to see that vectors are asked for and used.
+/// Embeds texts by their letter frequencies, which suffices to test that vectors are requested and used.
 #[derive(Debug)]
 struct Letters;
 
@@ -383,7 +385,7 @@ fn meaning_is_one_part_and_follows_a_change() {
     assert!(meaning(&changed, "jazz_quiz") > meaning(&changed, "delete_file"));
 }
 
-/// Forgets the last text.
+/// Returns one vector too few.
 #[derive(Debug)]
 struct Forgetful;
 
@@ -399,7 +401,7 @@ fn a_model_that_gives_too_little_is_refused() {
     assert_eq!(error.to_string(), "the model gave 11 vectors for 12 texts");
 }
 
-/// Counts the texts it is asked for.
+/// Counts the embedded texts.
 #[derive(Debug, Default)]
 struct Counting(AtomicUsize);
 

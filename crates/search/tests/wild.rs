@@ -1,4 +1,4 @@
-//! Definitions as they come in the wild, and wilder: nothing panics, time stays bounded, and a name finds its tool.
+//! Unusual and hostile definitions: no panic, bounded time, and every tool is found by its name.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::time::Duration;
@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use toolhub_core::{RawJson, ServerId, Source, Tool, ToolDefinition};
 use toolhub_search::{Index, Request, Settings};
 
-/// Texts that real servers send, and some that only a hostile one would.
+/// Texts that real servers send, and some that only a hostile server would send.
 fn odd_texts() -> Vec<String> {
     let mut texts: Vec<String> = [
         "",
@@ -45,7 +45,7 @@ fn odd_texts() -> Vec<String> {
     texts
 }
 
-/// Schemas of every shape, most of which are no JSON Schema at all.
+/// Schemas of many shapes, most of which are not valid JSON Schema.
 fn odd_schemas(text: &str) -> Vec<Value> {
     let wide: Map<String, Value> = (0..3_000)
         .map(|number| (format!("field_{number}"), json!({"type": "string", "description": text})))
@@ -81,7 +81,7 @@ fn tool(name: &str, definition: Value) -> Tool {
     Tool::new(source, ToolDefinition::parse(RawJson::of(&definition)).unwrap())
 }
 
-/// Every odd text in every place of a definition, and every odd schema, each under a name of its own.
+/// All odd texts in all texts of a definition, and all odd schemas, each in a tool with a unique name.
 fn wild() -> Vec<Tool> {
     let mut tools = Vec::new();
     let mut add = |definition: Value| {
@@ -100,7 +100,7 @@ fn wild() -> Vec<Tool> {
             add(json!({"inputSchema": schema}));
         }
     }
-    // Texts of the wrong kind, where the definition can be read at all.
+    // Texts of the wrong JSON type, if the definition can be parsed.
     for odd in [Value::Null, json!(7), json!(["a"]), json!({"en": "a"})] {
         let definition = json!({"name": "odd_kind", "description": odd, "title": odd, "inputSchema": {}});
         if ToolDefinition::parse(RawJson::of(&definition)).is_ok() {
@@ -145,13 +145,13 @@ fn every_odd_text_can_be_asked_for() {
     }
 }
 
-/// The CPU time of this thread, which does not depend on the load of the machine.
+/// The CPU time of this thread, which is independent of the load of the machine.
 #[cfg(unix)]
 fn computed() -> Duration {
     rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime).try_into().unwrap()
 }
 
-/// The standard library does not know the CPU time of a thread.
+/// Wall-clock time: the standard library provides no CPU time of a thread.
 #[cfg(not(unix))]
 fn computed() -> Duration {
     static START: std::sync::LazyLock<std::time::Instant> = std::sync::LazyLock::new(std::time::Instant::now);
@@ -184,7 +184,7 @@ fn time_grows_no_faster_than_the_text() {
     assert!(long < short * 60 + Duration::from_millis(20), "{short:?} for 3 kB, {long:?} for 3 MB");
 }
 
-/// Any JSON, of any depth, also where a schema is expected.
+/// Arbitrary nested JSON, also in place of a schema.
 fn any_json() -> impl Strategy<Value = Value> {
     let key = prop_oneof![
         4 => prop::sample::select(vec!["properties", "description", "enum", "type", "$ref", "items", "anyOf", "examples", ""]),

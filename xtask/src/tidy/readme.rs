@@ -1,4 +1,4 @@
-//! Extracts the commands that a Markdown document tells its readers to run.
+//! Extracts the shell commands of this project from a Markdown document.
 
 /// A command of this project, as written in the document.
 #[derive(Debug, PartialEq)]

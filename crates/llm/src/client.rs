@@ -33,7 +33,7 @@ pub struct ModelClient {
     endpoint: Endpoint,
     name: String,
     http: OnceLock<Result<Client, String>>,
-    /// Bit set of the [`CompatRule`]s that this endpoint needs.
+    /// Bit set of the `CompatRule`s that this endpoint needs.
     conceded: AtomicU8,
     silence: Option<Duration>,
 }

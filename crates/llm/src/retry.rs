@@ -35,7 +35,7 @@ pub(crate) fn pause(again: Again, tries: u32, left: Duration) -> Option<Duration
         }
         Again::After(wait) => wait + FIRST_PAUSE.mul_f64(fastrand::f64() / 2.0),
     };
-    // No retry if the delay would exceed the remaining time.
+    // No retry if the delay exceeds the limit or the remaining time.
     (wait <= LONGEST_PAUSE && wait < left).then_some(wait)
 }
 

@@ -67,7 +67,7 @@ pub struct Confinement {
 }
 
 impl Confinement {
-    /// Does nothing on this system.
+    /// Call this after the process has been spawned. Does nothing on this system.
     pub fn started(&mut self, _pid: u32) {}
 
     /// Its path.

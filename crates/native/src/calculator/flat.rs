@@ -131,7 +131,8 @@ fn fold_remainders(planner: &mut Planner<'_>, pieces: &mut Vec<Piece>) -> Result
     Ok(())
 }
 
-/// Extracts powers from right to left, except small integer powers of integers: `2^3^x` is `2^(3^x)`.
+/// Extracts powers from right to left, except integer exponents with at most two digits or with an integer base:
+/// `2^3^x` is `2^(3^x)`.
 fn fold_powers(planner: &mut Planner<'_>, pieces: &mut Vec<Piece>) {
     for at in (1..pieces.len()).rev() {
         if pieces.get(at) != Some(&Piece::Sign("^")) {

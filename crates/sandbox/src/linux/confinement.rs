@@ -41,7 +41,7 @@ impl Confinement {
         Ok(Self { mark, watch, held })
     }
 
-    /// Does nothing on Linux.
+    /// Call this after the process has been spawned. Does nothing on Linux.
     pub fn started(&mut self, _pid: u32) {}
 
     /// The private folder, which the process may write.

@@ -276,7 +276,8 @@ fn sockets(filter: &mut Filter, policy: &Policy) {
         filter.call_if(libc::SYS_socket, &[family(libc::AF_UNIX)], Action::Allow);
         filter.call_if(libc::SYS_socketpair, &[family(libc::AF_UNIX)], Action::Allow);
     } else {
-        // Datagram sockets of a pair could send to other sockets by path, so only stream types are allowed.
+        // Datagram sockets of a pair could send to other sockets by path, so only connection-oriented types are
+        // allowed.
         for kind in [libc::SOCK_STREAM, libc::SOCK_SEQPACKET] {
             let pair = [family(libc::AF_UNIX), Test::Masked(1, 0xf, kind as u32)];
             filter.call_if(libc::SYS_socketpair, &pair, Action::Allow);

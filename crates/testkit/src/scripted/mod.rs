@@ -24,47 +24,47 @@
 //! | `shutdown` | `"clean"` (default: exits at EOF and on SIGTERM), `"ignore_eof"` (needs SIGTERM), `"ignore_term"` (ignores both, needs SIGKILL) |
 //! | `on` | actions that replace the default response, see below |
 //!
-//! The keys of `on` are `tools/call:<tool>`, a method, or `"*"` for all the rest; over HTTP also `GET` and `DELETE` of
-//! the endpoint, and `GET /other/path` (any verb) for anything beside it. The value is a list of actions, or a list
+//! The keys of `on` are `tools/call:<tool>`, a method, or `"*"` for all others; over HTTP also `GET` and `DELETE` of
+//! the endpoint, and `GET /other/path` (any verb) for other paths. The value is a list of actions, or a list
 //! of such lists: the first request takes the first, the next the next, the last repeats. The checks of the protocol
-//! (session, handshake, version, headers) come before a list, except one for `initialize`, `server/discover` or `"*"`.
+//! (session, handshake, version, headers) precede a list, except one for `initialize`, `server/discover` or `"*"`.
 //!
-//! **A list without a response ends in the default response**: `[{"delay_ms": 500}]` delays the default response. What counts
-//! as an answer is marked ● below.
+//! **A list without a response ends in the default response**: `[{"delay_ms": 500}]` delays the default response.
+//! Actions that count as a response are marked ● below.
 //!
 //! | action | effect |
 //! |---|---|
 //! | `{"delay_ms": N}` | waits |
-//! | `{"reply": RESULT}` ● | the result, as written |
+//! | `{"reply": RESULT}` ● | the result, verbatim |
 //! | `{"error": {"code", "message", "data"?}}` ● | a JSON-RPC error |
 //! | `{"text": "…"}` ● | a tool result with one text block |
 //! | `{"tool_error": "…"}` ● | the same with `isError` |
-//! | `{"env": ["NAME", …]}` ● | a text block holding these environment variables as JSON |
-//! | `{"answer": true}` ● | a text block holding the client's answer to the last `request`, as JSON |
-//! | `{"default": true}` ● | the default answer, here (so that more can follow it) |
+//! | `{"env": ["NAME", …]}` ● | a text block with these environment variables as JSON |
+//! | `{"answer": true}` ● | a text block with the client's response to the last `request`, as JSON |
+//! | `{"default": true}` ● | the default response at this point (so that more actions can follow) |
 //! | `{"raw": "…"}` ● | a line / part of the HTTP body, verbatim |
-//! | `{"bytes_hex": "…"}` ● | bytes, verbatim, with no newline |
-//! | `{"endless": N}` ● | the first N bytes of a reply that never ends; then silence (over stdio, of the whole process) |
-//! | `{"ignore": true}` ● | never answers; the list ends here |
-//! | `{"exit": CODE}` ● | the process ends now |
-//! | `{"close": true}` ● | HTTP: cuts the connection; with no answer begun, before the head |
+//! | `{"bytes_hex": "…"}` ● | bytes, verbatim, without newline |
+//! | `{"endless": N}` ● | the first N bytes of a reply that never ends; then no output (over stdio, of the whole process) |
+//! | `{"ignore": true}` ● | never responds; the list ends here |
+//! | `{"exit": CODE}` ● | the process exits immediately |
+//! | `{"close": true}` ● | HTTP: aborts the connection; before the head if no response has begun |
 //! | `{"twice": true}` | the next reply is sent twice |
-//! | `{"wrong_id": true}` | the next reply has a foreign id (`987654321`, or the value given instead of `true`) |
+//! | `{"wrong_id": true}` | the next reply has another id (`987654321`, or the value given instead of `true`) |
 //! | `{"stderr": "…"}`, `{"flood_stderr": BYTES}` | a line, or many, on stderr |
 //! | `{"notify": {"method", "params"?}}` | a notification (over HTTP on this request's event stream) |
-//! | `{"progress": {"progress"?, "total"?, "message"?}}` | progress for the request's token, nothing without one; counts up by itself when `progress` is left out |
+//! | `{"progress": {"progress"?, "total"?, "message"?}}` | progress for the request's token, nothing without one; increments automatically if `progress` is omitted |
 //! | `{"acknowledge": true}` | acknowledges a `subscriptions/listen` (its default does so and stays open) |
-//! | `{"request": {"method", "params"?}}` | asks the client and waits for its answer (`"wait": false` does not) |
-//! | `{"status": CODE}` | HTTP status; above 299 it also counts as an answer, with an empty body |
-//! | `{"header": {"name": "value"}}`, `{"content_type": "…"}` | HTTP head; `text/event-stream` turns what follows into events |
-//! | `{"drop_sessions": true}` | HTTP: forgets every session |
-//! | `{"spawn_child": true}` | starts `sleep 1000` in the same process group and journals its pid; `"inherit"` lets it hold stdout and stderr |
-//! | `{"stop_reading": true}` | never reads stdin again |
+//! | `{"request": {"method", "params"?}}` | sends a request to the client and waits for its response (`"wait": false` does not wait) |
+//! | `{"status": CODE}` | HTTP status; above 299 it also counts as a response, with an empty body |
+//! | `{"header": {"name": "value"}}`, `{"content_type": "…"}` | HTTP head; `text/event-stream` encodes the following output as events |
+//! | `{"drop_sessions": true}` | HTTP: drops all sessions |
+//! | `{"spawn_child": true}` | starts `sleep 1000` in the same process group and records its PID in the journal; with `"inherit"` it keeps stdout and stderr open |
+//! | `{"stop_reading": true}` | stops reading stdin |
 //! | `{"count": "PATH"}` | appends a line to the file: proof of execution |
-//! | `{"shuffle": {"of": N, "seed": S}}` | waits until N requests wait here; then they go on one after another, each when the one before is done, in an order drawn from the seed |
-//! | `{"repeat": {"times": N, "do": [actions]}}` | those actions N times |
+//! | `{"shuffle": {"of": N, "seed": S}}` | waits until N requests wait here; then they continue one after another, each when the previous one is done, in an order determined by the seed |
+//! | `{"repeat": {"times": N, "do": [actions]}}` | performs the actions N times |
 //!
-//! A list with `notify`, `progress`, `request` or `acknowledge` is answered as an event stream over HTTP.
+//! A list with `notify`, `progress`, `request` or `acknowledge` is sent as an event stream over HTTP.
 
 mod http_server;
 mod journal;

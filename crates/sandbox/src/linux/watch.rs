@@ -19,7 +19,7 @@ use crate::stop::Stop;
 const TICK: Duration = Duration::from_millis(10);
 /// Interval of a full check.
 const FULL: Duration = Duration::from_millis(100);
-/// The same after the first `NEW` of a run.
+/// Interval of a full check after the first `NEW` of a run.
 const FULL_OF_OLD: Duration = Duration::from_millis(400);
 /// How long a process counts as new.
 const NEW: Duration = Duration::from_secs(5);
@@ -149,7 +149,7 @@ impl Watcher {
         stop
     }
 
-    /// Decides about one more task. Exited tasks are counted only if the limit seems reached.
+    /// Decides about one more task. A full check, which discounts exited tasks, runs only if the limit seems reached.
     fn judge_birth(&mut self) -> Option<Stop> {
         let most = self.subject.most_tasks();
         if self.tasks >= most

@@ -1,4 +1,4 @@
-//! Several candidates side by side, with fake hosts on a paused clock: who wins, who is cancelled, who is tried next.
+//! Concurrent candidates, with fake hosts on a paused clock: the winner, the cancelled ones, and the next candidates.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -41,7 +41,7 @@ fn bench(tool: &str, definition: &Value, acts: &[Vec<Act>]) -> Bench {
     bench_of(tool, &definitions, acts)
 }
 
-/// The same, where each server has a definition of its own.
+/// Like `bench`, with a separate definition for each server.
 fn bench_of(tool: &str, definitions: &[Value], acts: &[Vec<Act>]) -> Bench {
     let ids = ["a", "b", "c", "d", "e"];
     let hosts: Vec<Arc<FakeHost>> = ids
@@ -99,7 +99,7 @@ async fn a_race_is_won_by_the_first_success_and_the_others_are_cancelled() {
         told.iter().any(|text| text.contains("(race)") && text.contains("`calculate` tools: race")),
         "{told:?}"
     );
-    // A race that was lost is no failure.
+    // A lost race does not count as a failure.
     assert_eq!(bench.engine.scores().of(&bench.hosts[0].source(), &"calculate".into()).tally.total(), 0);
 }
 
@@ -161,7 +161,7 @@ async fn after_a_failed_batch_the_rest_are_tried_one_by_one() {
     for tool in ["calculate", "search"] {
         let bench = bench(tool, &read_only(), &acts);
         let (outcome, took) = bench.call(tool).await;
-        // Three side by side until the slowest fails, then one, then the other.
+        // Three run concurrently until the slowest fails, then the other two one after another.
         assert_eq!((text(&outcome).as_str(), took), ("the last", 5), "{tool}");
         assert_eq!(bench.calls(), [1, 1, 1, 1, 1]);
         assert_eq!(outcome.attempts.len(), 5);
@@ -186,7 +186,7 @@ async fn without_hints_nothing_runs_twice_or_side_by_side() {
     for definition in effects {
         let bench = bench("calculate", &definition, &[fails_after(1), after(1, "other")]);
         let (outcome, _) = bench.call("calculate").await;
-        // The first one failed after it ran: whether it took effect is unknown, so nobody else is asked.
+        // The first candidate failed after it ran: its effect is unknown, so no other one is called.
         assert!(!outcome.success());
         assert_eq!(bench.calls(), [1, 0]);
     }
@@ -202,8 +202,8 @@ fn lost(effect: Effect) -> Vec<Act> {
     vec![Act::Fail(error)]
 }
 
-/// ARCHITECTURE.md: the next candidate is tried only if nothing can have happened, or the tool is read-only. An
-/// idempotent tool may be repeated at the same server; the next server is another one, which would take effect too.
+/// ARCHITECTURE.md: the next candidate is tried only if the call certainly had no effect, or the tool is read-only. An
+/// idempotent tool may be repeated at the same server, but another server would execute the effect a second time.
 #[tokio::test(start_paused = true)]
 async fn next_candidate_is_not_tried_after_unknown_effect_unless_read_only() {
     let cases = [
@@ -214,18 +214,18 @@ async fn next_candidate_is_not_tried_after_unknown_effect_unless_read_only() {
         (read_only(), lost(Effect::Unknown), [1, 1]),
     ];
     for (definition, fails, expect) in cases {
-        // One after another, by the policy.
+        // Sequential because of the policy.
         let by_policy = bench("translate", &definition, &[fails.clone(), after(1, "other")]);
         let (outcome, _) = by_policy.call("translate").await;
         assert_eq!((by_policy.calls(), outcome.success()), (expect.to_vec(), expect[1] == 1), "{definition}");
-        // One after another, as the second server gives no hints.
+        // Sequential because the second server gives no hints.
         let mixed = bench_of("thing", &[definition.clone(), json!({})], &[fails, after(1, "other")]);
         let (outcome, _) = mixed.call("thing").await;
         assert_eq!((mixed.calls(), outcome.success()), (expect.to_vec(), expect[1] == 1), "{definition}");
     }
 }
 
-/// The same where the first candidates ran side by side.
+/// The same after a concurrent batch.
 #[tokio::test(start_paused = true)]
 async fn rest_is_not_tried_after_a_batch_with_unknown_effect_unless_read_only() {
     for (definition, fails, expect) in [
@@ -252,7 +252,7 @@ async fn a_batch_that_could_not_be_reached_is_tried_again() {
     let bench = bench("search", &read_only(), &[vec![Act::Fail(gone.clone())], vec![Act::Fail(gone)]]);
     let (outcome, _) = bench.call("search").await;
     assert!(!outcome.success());
-    // Once in the batch; then the first once more, and the last until it has had its three.
+    // Each once in the batch; then the first once more, and the last up to three attempts.
     assert_eq!(bench.calls(), [2, 3]);
 }
 
@@ -286,7 +286,7 @@ async fn merging_does_not_depend_on_who_answers_first() {
     }
 }
 
-/// A model that answers after a while, or fails.
+/// A model that answers or fails after a delay.
 struct Model(Duration, Result<&'static str, &'static str>);
 
 impl Synthesizer for Model {

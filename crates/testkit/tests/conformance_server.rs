@@ -1,6 +1,6 @@
-//! The fixture server of the official MCP conformance suite, looked at directly: by the suites, and by toolhub, which
-//! sees that its tools are really there (a tool that is not there passes some scenarios). `cargo xtask peers` installs
-//! the suites, and a Node that is new enough for them.
+//! The fixture server of the official MCP conformance suite, tested directly: by the suites, and by toolhub, which checks that
+//! its tools exist (some scenarios pass with a missing tool). `cargo xtask peers` installs the suites and a Node version that
+//! supports them.
 
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 #![expect(clippy::unwrap_used, reason = "a failed expectation fails the test")]
@@ -18,7 +18,7 @@ use toolhub_testkit::conformance::table::{Side, compare};
 
 const SERVER: &str = env!("CARGO_BIN_EXE_conformance-server");
 
-/// The server on a port of its own.
+/// The server on a free port.
 struct Listening {
     child: Child,
     url: String,
@@ -43,12 +43,12 @@ impl Drop for Listening {
 struct Run<'a> {
     version: &'a str,
     selection: &'a [&'a str],
-    /// The checks that the suite itself skips. None fails, and none warns.
+    /// The checks that the suite itself skips. All others pass without a warning.
     skipped: &'a [&'a str],
 }
 
-/// Has the suite play; a failure shows the checks that did not pass, and the suite's own words. How many checks pass in
-/// each scenario is compared with the table, so that one which is silently left out is missed.
+/// Runs the suite; a failure prints the checks that did not pass and the output of the suite. The number of passing checks of
+/// each scenario is compared with a table, so that a silently skipped one is noticed.
 fn check(url: &str, run: &Run<'_>) {
     let report = ServerReport::of(url, run.version, run.selection);
     let what = format!("conformance {} {:?}", run.version, run.selection);
@@ -57,7 +57,7 @@ fn check(url: &str, run: &Run<'_>) {
     assert_eq!(compare(&report, Side::Fixture), Ok(()), "{what}:\n{}", report.words);
 }
 
-/// One after the other: some scenarios measure time.
+/// Sequential: some scenarios measure time.
 #[test]
 fn the_fixture_server_conforms() {
     let server = Listening::start();
@@ -67,11 +67,11 @@ fn the_fixture_server_conforms() {
         run("0.1.16", &["--suite", "all"]),
         run(alpha, &["--requirements", "2025-11-25"]),
         Run {
-            // The suite still looks for them where they no longer travel, and says so.
+            // The suite expects these notifications on a stream that no longer carries them, and reports the check as skipped.
             skipped: &["tasks-status-notifications"],
             ..run(alpha, &["--requirements", "2026-07-28"])
         },
-        // No revision requires the skills extension, so its scenarios are asked for by name.
+        // No revision requires the skills extension, so its scenarios are selected by name.
         run(alpha, &["--scenario", "sep-2640-skills-directory"]),
         run(alpha, &["--scenario", "sep-2640-skills-enumeration"]),
         run(alpha, &["--scenario", "sep-2640-skills-manifest"]),
@@ -81,7 +81,7 @@ fn the_fixture_server_conforms() {
     }
 }
 
-/// A user with a name, a color and a mind that is made up.
+/// A client with fixed answers to all requests of the server.
 struct Ada;
 
 impl ClientHandler for Ada {
@@ -107,7 +107,7 @@ impl ClientHandler for Ada {
     }
 }
 
-/// What each of these tools says, in either era: those that ask have asked the user above.
+/// The result of each tool, in either era; tools that send requests get the answers of the client above.
 const SAID: [(&str, &str, &str); 12] = [
     ("test_simple_text", "{}", "This is a simple text response for testing."),
     ("test_error_handling", "{}", "This tool intentionally returns an error for testing"),

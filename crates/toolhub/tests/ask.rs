@@ -1,4 +1,5 @@
-//! Asking in words, through the real program: by rules, with a model in each of its ways, and with a model that fails.
+//! Natural-language requests through the real program: by rules, with a model in each of its modes, and with a model that
+//! fails.
 
 #![expect(clippy::unwrap_used, reason = "a failed expectation fails the test")]
 
@@ -45,7 +46,7 @@ fn rules_answer_without_a_model() {
     check("23*47 等于多少？", &["1081"]);
     check("what is 15% of 80?", &["12"]);
     check("what time is it in Tokyo and in Berlin?", &["Asia/Tokyo", "Europe/Berlin"]);
-    // A comma between two questions drops neither.
+    // Two questions separated by a comma are both answered.
     check("现在东京几点，23*47 等于多少", &["Asia/Tokyo", "1081"]);
     check("东京现在几点，纽约现在几点？", &["Asia/Tokyo", "America/New_York"]);
     check("算一下 3*7，现在东京几点", &["21", "Asia/Tokyo"]);
@@ -55,7 +56,7 @@ fn rules_answer_without_a_model() {
         (&told["steps"][0]["tool"], &told["steps"][0]["success"]),
         (&json!("calculate"), &json!(true))
     );
-    // What nothing can do is said, and nothing is called.
+    // If no tool is suitable, the answer says so and no tool is called.
     let told = cli.run(&["ask", "compose a symphony in d minor", "--json"]);
     assert_eq!((told.code, &told.json()["steps"]), (Some(1), &json!([])), "{told:?}");
     let told = cli.run(&["ask", "  "]);
@@ -68,7 +69,7 @@ fn rules_answer_without_a_model() {
 fn that_there_is_no_model_is_said_once() {
     let cli = CommandLine::new(env!("CARGO_BIN_EXE_toolhub"));
     let ask = || {
-        // Nobody listens at the first port.
+        // No process listens on port 1.
         let output = cli.command(&["ask", "1+1"]).env("OLLAMA_HOST", "127.0.0.1:1").output().unwrap();
         (output.status.code(), String::from_utf8(output.stderr).unwrap())
     };
@@ -98,14 +99,14 @@ fn a_model_calls_tools_and_answers() {
         assert_eq!((&told["usage"]["input"], &told["usage"]["output"]), (&json!(110), &json!(14)), "{told}");
         let bodies = server.bodies();
         assert_eq!(bodies.len(), 2);
-        // What the tools said is given back as their results, and never as words of the user.
+        // Tool results are sent back in their own role, never as text of the user.
         let last = bodies[1]["messages"].to_string();
         assert!(last.contains("1081") && last.contains("Asia/Tokyo"), "{last}");
         let shown = bodies[0]["tools"].to_string();
         for core in ["search_web", "calculate", "get_time", "get_conversation_history"] {
             assert!(shown.contains(&format!("\"{core}\"")), "{core}: {shown}");
         }
-        // What was called is on record, with what it was for.
+        // Calls are recorded with the request that caused them.
         let past = cli.run(&["history", "--json"]).json();
         assert!(past.to_string().contains("What is 23*47"), "{past}");
     }
@@ -158,7 +159,7 @@ fn a_plan_is_made_run_and_answered_from() {
     assert_eq!(told["answer"], "The answer is 84.", "{ran:?}");
     let results: Vec<&Value> = told["steps"].as_array().unwrap().iter().map(|step| &step["result"]).collect();
     assert_eq!(results, [&json!("42"), &json!("84"), &json!("eighty-four")], "{told}");
-    // A plan in a circle, or of a step that nobody knows, does not hang.
+    // A plan with a cycle, or with an unknown step, does not hang.
     let circle = json!({"steps": [
         {"id": "1", "description": "a", "tool": "calculate", "arguments": {"expression": "{{2}}"}, "dependencies": ["2"]},
         {"id": "2", "description": "b", "tool": "calculate", "arguments": {"expression": "{{1}}"}, "dependencies": ["1"]}
@@ -201,13 +202,13 @@ fn a_model_that_never_ends_is_ended() {
     let told = cli.run(&["ask", "add for ever", "--json"]).json();
     assert_eq!(server.bodies().len(), 3, "{told}");
     assert_eq!(told["steps"].as_array().unwrap().len(), 2, "{told}");
-    // In the last round it must answer in words, and is told so in words, too.
+    // In the last round `tool_choice` is `none`, and the prompt says that no tool can be called.
     let bodies = server.bodies();
     assert_eq!(bodies[2]["tool_choice"], "none", "{}", bodies[2]);
     let last = bodies[2]["messages"].as_array().unwrap().last().unwrap();
     assert!(last["role"] == "user" && last.to_string().contains("Nothing more can be called"), "{last}");
     assert!(!bodies[1].to_string().contains("Nothing more can be called"), "{}", bodies[1]);
-    // That it goes round in circles it hears with the second result; people are told the result once.
+    // The note about a repeated call is sent with the second result; the answer contains the result once.
     assert!(!bodies[1].to_string().contains("made this call before"), "{}", bodies[1]);
     assert!(bodies[2].to_string().contains("made this call before"), "{}", bodies[2]);
     assert_eq!(told["answer"], "2", "{told}");
@@ -215,7 +216,7 @@ fn a_model_that_never_ends_is_ended() {
 
 #[test]
 fn a_result_that_a_model_made_up_is_not_believed() {
-    // Small models fill in what they were told a result looks like.
+    // Small models invent a result in the format described in the prompt.
     let invented = say("<tool_result> 851</tool_result>");
     let call =
         say("```json\n{\"tool_name\": \"calculate\", \"arguments\": {\"expression\": \"23*47\"}}\n```");
@@ -246,7 +247,7 @@ fn what_destroys_is_asked_about_or_refused() {
         journal.count_method("tools/call")
     };
     let call = || ScriptedReply::text("").call("wipe_disk", r#"{"disk": "sda"}"#).act();
-    // Reached by another tool it is the same.
+    // An indirect call through `call_tool` is treated the same way.
     let round_about = || {
         ScriptedReply::text("")
             .call("call_tool", r#"{"name": "wipe_disk", "arguments": {"disk": "sda"}}"#)
@@ -272,7 +273,7 @@ fn what_destroys_is_asked_about_or_refused() {
     assert_eq!((called(), ran.json()["answer"].as_str()), (1, Some("wiped")), "{ran:?}");
 }
 
-/// However a model wraps the name, the tool that would run is the one that is asked about.
+/// Confirmation applies to the tool that would actually run, independent of how the model wraps its name.
 #[test]
 fn wrapped_and_coerced_calls_are_asked_about_too() {
     let folder = tempfile::tempdir().unwrap();
@@ -358,7 +359,7 @@ fn the_prompt_keeps_to_its_budget_and_is_always_the_same() {
     }
     assert!(first.stdout.contains("more tools: call them by name"), "{}", first.stdout);
     let told = cli.run(&["prompt", "--query", "book a train ticket", "--budget", "1500", "--json"]).json();
-    // The tools keep to it; what an agent is told besides is about as long every time.
+    // The budget applies to the tools; the rest of the prompt has a nearly constant length.
     assert!(told["tokens"].as_u64().unwrap() < 1_500 + 400, "{}", told["tokens"]);
     assert!(told["total"].as_u64().unwrap() > 1_000 && told["shown"].as_u64().unwrap() < 100, "{told}");
     let zh = cli.run(&["prompt", "--query", "订一张火车票"]);
@@ -373,7 +374,7 @@ fn a_model_that_asks_for_the_same_again_and_again_is_stopped() {
     let told = cli.run(&["ask", "add for ever", "--json"]).json();
     assert_eq!(told["steps"].as_array().unwrap().len(), 3, "{told}");
     assert!(told["notes"][0].as_str().unwrap().contains("same call"), "{told}");
-    // After the call that is not run it has one round left, for words.
+    // After the rejected repetition, one round without tool calls is left.
     assert_eq!(server.bodies().len(), 5, "{told}");
     assert_eq!(server.bodies()[4]["tool_choice"], "none");
 }

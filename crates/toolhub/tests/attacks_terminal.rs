@@ -1,5 +1,5 @@
-//! Attacks on the terminal: servers and skills whose every text holds control characters, before the real program under a
-//! pseudo-terminal. Nothing of theirs may steer the terminal, hide, or look like a line of the program.
+//! Attacks on the terminal: servers and skills whose texts all contain control characters, with the real program on a
+//! pseudo-terminal. Their texts must not control the terminal, hide content, or imitate output of the program.
 
 #![cfg(unix)]
 #![expect(clippy::unwrap_used, reason = "a failed expectation fails the test")]
@@ -12,8 +12,8 @@ use serde_json::json;
 use toolhub_testkit::CommandLine;
 use toolhub_testkit::scripted::Script;
 
-/// What is tried in every text: clear the screen, set the title, C1, backspace, return, bidi, zero width, odd line breaks, a
-/// forged style of the program, and a second line that looks like good news.
+/// Inserted into every text: clear screen, set title, C1, backspace, carriage return, bidi, zero width, unusual line breaks, a
+/// forged style of the program, and a second line that imitates a success message.
 const HOSTILE: &str = "x\u{1b}[2J\u{1b}]0;pwned\u{7}\u{9b}31m\u{8}\u{7f}\rback\u{202e}rtl\u{2066}\u{200b}zero\u{2028}sep\u{2029}\u{fdd0}g\n\u{1b}[32m✓\u{1b}[0m all good";
 
 fn server() -> Script {
@@ -62,7 +62,7 @@ fn cli() -> CommandLine {
     cli
 }
 
-/// Runs the program on a terminal of its own; all that it wrote there.
+/// Runs the program on a new pseudo-terminal and returns its output.
 fn on_terminal(cli: &CommandLine, args: &[&str]) -> String {
     let master =
         rustix::pty::openpt(rustix::pty::OpenptFlags::RDWR | rustix::pty::OpenptFlags::NOCTTY).unwrap();
@@ -73,12 +73,12 @@ fn on_terminal(cli: &CommandLine, args: &[&str]) -> String {
     let mut command = cli.command(args);
     command.env("TERM", "xterm").env("COLUMNS", "120").stdout(side()).stderr(side());
     let mut child = command.spawn().unwrap();
-    // The program's own copies of the terminal.
+    // Closes the parent's copies of the terminal.
     drop(command);
     let mut master = File::from(master);
     let reading = std::thread::spawn(move || {
         let (mut all, mut some) = (Vec::new(), [0; 4096]);
-        // The other end is closed: the kernel says so by an error.
+        // The kernel reports the closed terminal as an error (EIO).
         while let Ok(many) = master.read(&mut some) {
             if many == 0 {
                 break;
@@ -91,7 +91,7 @@ fn on_terminal(cli: &CommandLine, args: &[&str]) -> String {
     reading.join().unwrap()
 }
 
-/// What the program itself may write: colours, and the line that does not stay.
+/// Removes the sequences that the program itself writes: colours, and the transient status line.
 fn without_own(text: &str) -> String {
     let mut text = text.replace("\r\n", "\n").replace("\r\u{1b}[K", "");
     for code in ["0", "1", "2", "31", "32", "33", "36", "4", "1;4"] {
@@ -100,9 +100,9 @@ fn without_own(text: &str) -> String {
     text
 }
 
-/// Nothing that others wrote steers, hides, or begins a line with good news.
+/// Asserts that no foreign text controls the terminal, hides content, or starts a line with a success message.
 fn is_harmless(args: &[&str], shown: &str) {
-    // A colour that a server sent would stand before its sign, and be taken for the program's own.
+    // A colour sent by a server directly before the sign would look like output of the program.
     assert!(!shown.contains("\u{1b}[32m✓\u{1b}[0m all good"), "{args:?}: {shown}");
     let plain = without_own(shown);
     for (at, character) in plain.char_indices() {
@@ -167,12 +167,12 @@ fn nothing_foreign_steers_the_terminal_in_any_command() {
         assert!(!shown.is_empty(), "{args:?} writes nothing");
         is_harmless(args, &shown);
     }
-    // Colours of the program itself are there, and what was hostile can be read.
+    // The colours of the program are kept, and hostile characters are shown escaped.
     let shown = on_terminal(&cli, &["--color", "always", "servers", "test", "bad"]);
     assert!(shown.contains("\u{1b}[32m✓\u{1b}[0m \u{1b}[36mbad\u{1b}[0m"), "{shown:?}");
     let shown = on_terminal(&cli, &["tools", "show", "shown"]);
     assert!(shown.contains("<U+001B>[2J") && shown.contains("<U+202E>"), "{shown:?}");
-    // JSON on a terminal means what it meant.
+    // JSON on a terminal still parses to the same value.
     let shown = on_terminal(&cli, &["call", "plain", "--json"]).replace("\r\n", "\n");
     let start = shown.find('{').unwrap();
     let value: serde_json::Value = serde_json::from_str(shown[start..].trim()).unwrap();
@@ -192,11 +192,12 @@ fn what_goes_to_people_is_harmless_in_a_pipe_as_well_and_results_keep_their_byte
     assert!(ran.json()["result"].as_str().unwrap().contains(HOSTILE), "{ran:?}");
 }
 
-/// The writer cannot be passed by: no other file of the command line opens the standard streams to write text for people.
+/// Only the sanitizing writer may be used: no other file of the command line opens the standard streams to write text for
+/// users.
 #[test]
 fn only_the_screen_writes_to_the_standard_streams() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/cli");
-    // The protocol itself, JSON that is made harmless there, and a command line that cannot be read.
+    // Exceptions: the stdio protocol, JSON that is escaped there, and errors of command line parsing.
     let known = ["screen.rs", "serve_stdio.rs", "parse.rs", "usage_error.rs"];
     for entry in std::fs::read_dir(folder).unwrap().flatten() {
         let name = entry.file_name().into_string().unwrap();

@@ -1,4 +1,4 @@
-//! Servers of other clients, brought in and written out by the real program.
+//! Import and export of the server entries of other clients, with the real program.
 
 #![expect(clippy::unwrap_used, reason = "a failed expectation fails the test")]
 
@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 use toolhub_testkit::{CommandLine, Ran};
 
-/// The program in a folder of its own, and a home folder beside what is there.
+/// The program in a temporary folder, with a home folder beside its files.
 struct Desk {
     cli: CommandLine,
 }
@@ -30,7 +30,7 @@ impl Desk {
         Ran { code: output.status.code(), stdout: text(output.stdout), stderr: text(output.stderr) }
     }
 
-    /// Runs `servers` with these words and `--json`.
+    /// Runs `servers` with these arguments and `--json`.
     fn json(&self, args: &[&str]) -> Value {
         self.run(&[&["servers"], args, &["--json"]].concat()).json()
     }
@@ -50,7 +50,7 @@ impl Desk {
         serde_json::from_str::<Value>(&self.read("mcp.json")).unwrap()["mcpServers"].clone()
     }
 
-    /// Every file there is, with its text.
+    /// All files with their contents.
     fn everything(&self) -> Vec<(PathBuf, String)> {
         let mut found = Vec::new();
         collect(self.cli.folder(), &mut found);
@@ -69,14 +69,14 @@ fn collect(folder: &Path, found: &mut Vec<(PathBuf, String)>) {
     }
 }
 
-/// Each server's id and what was done with it.
+/// The id of each server and the action taken.
 fn actions(report: &Value) -> Vec<(String, String)> {
     let text = |server: &Value, key: &str| server[key].as_str().unwrap_or_default().to_owned();
     let servers = report["servers"].as_array().unwrap();
     servers.iter().map(|server| (text(server, "id"), text(server, "action"))).collect()
 }
 
-/// The files of each client, as it would write them, with a secret in every one.
+/// The config files of the clients in their own formats, each with a secret.
 const FILES: [(&str, &str, &str); 7] = [
     (
         "claude-desktop",
@@ -156,7 +156,7 @@ fn every_client_is_read_from_its_usual_place() {
     let docs =
         "[[servers]]\nid = \"docs\"\ncall_timeout = \"90s\"\ntools = [\"read\"]\nenv_pass = [\"TOKEN\"]\n";
     assert!(settings.contains(docs), "{settings}");
-    // What was written is what toolhub reads.
+    // toolhub reads the written file.
     let servers = desk.json(&["list"]);
     assert_eq!(servers.as_array().unwrap().len(), 7, "{servers}");
     for (_, path, text) in FILES {
@@ -242,7 +242,7 @@ fn what_is_there_stays_where_it_is() {
         }
         let skipped = actions(&report).contains(&("搜索".to_owned(), "skipped".to_owned()));
         assert_eq!(skipped, *client == "codex", "Codex has no such names: {report}");
-        // A second time there is nothing to do.
+        // A second run changes nothing.
         assert_eq!(desk.run(&["servers", "export", client]).code, Some(0));
         assert_eq!(desk.read(path), after, "{client}");
         let replaced = desk.json(&["export", client, "--replace"]);
@@ -415,7 +415,7 @@ fn what_a_client_cannot_say_is_told() {
     check(&["servers", "export", "emacs"], "emacs");
 }
 
-/// A client is told the link that the program was started by: where it leads changes with the next version.
+/// The exported path is the symbolic link that the program was started by, since its target changes with the next version.
 #[cfg(unix)]
 #[test]
 fn the_gateway_is_exported_by_the_way_it_was_called() {

@@ -1,4 +1,4 @@
-//! Lists of a hub that runs for long: renewed when their time is over, asked for once by many, and never a reason to
+//! Tool lists of a long-running hub: renewed when their TTL expires, requested once for many callers, and never a reason to
 //! start a program.
 
 #![expect(clippy::unwrap_used, reason = "a failed expectation fails the test")]
@@ -12,11 +12,11 @@ use toolhub_store::SqliteStore;
 use toolhub_testkit::TestHub;
 use toolhub_testkit::scripted::{HttpServer, Journal, Script};
 
-/// Longer than a list of ten minutes keeps, whatever the jitter.
+/// Longer than a TTL of ten minutes, with any jitter.
 const LATER: Duration = Duration::from_secs(11 * 60 + 1);
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// A server whose list keeps ten minutes, and has a tool more each time, up to three.
+/// A server whose list has a TTL of ten minutes, and one more tool each time, up to three.
 fn growing(script: Script) -> Script {
     let tool = |name: &str| json!({"name": name, "inputSchema": {"type": "object"}});
     let list = |names: &[&str]| {
@@ -27,7 +27,7 @@ fn growing(script: Script) -> Script {
     script.on("tools/list", lists).on("tools/call:a", json!([{"text": "ok"}]))
 }
 
-/// Lets time go by at once, for everything that waits for the clock; servers do not notice.
+/// Advances the tokio clock; servers are not affected.
 async fn pass(time: Duration) {
     tokio::time::pause();
     tokio::time::advance(time).await;
@@ -42,7 +42,7 @@ async fn following(hub: &TestHub, work: impl Future<Output = ()>) {
     }
 }
 
-/// Waits until the catalog has a tool, and the store too: only then does the hub look at what is due next.
+/// Waits until the catalog and the store have the tool; only then does the hub compute the next renewal.
 async fn known(hub: &TestHub, tool: &str) {
     let store = SqliteStore::open(&hub.folder().join("home")).unwrap();
     let name = format!("\"{tool}\"");
@@ -73,7 +73,7 @@ async fn a_server_over_http_is_asked_again_when_its_list_has_kept_its_time() {
             assert_eq!(Journal::read(&journal).count_method("tools/list"), 1, "it is fresh still");
             pass(LATER / 2).await;
             known(&hub, "b").await;
-            // Its connection is long gone, for want of use; it is made anew.
+            // The idle connection was closed long ago; the hub connects again.
             pass(LATER).await;
             known(&hub, "c").await;
         })
@@ -110,7 +110,7 @@ async fn a_program_that_does_not_run_is_not_started_to_be_asked() {
     let builder = TestHub::builder().server("s", &growing(Script::both()).journal(&journal));
     let mut hub = builder.entry("other", json!({"url": other.url})).build().await;
     hub.list_again().await;
-    // The next hub comes an hour later.
+    // As if the next hub started an hour later.
     let store = SqliteStore::open(&hub.folder().join("home")).unwrap();
     for (server, list) in store.load().await.unwrap() {
         let listed_at = list.listed_at.map(|at| at - Duration::from_secs(3600));
@@ -118,11 +118,11 @@ async fn a_program_that_does_not_run_is_not_started_to_be_asked() {
     }
     hub.restart().await;
     following(&hub, async {
-        // The other one is asked at once.
+        // The list of the other server is requested immediately.
         known(&hub, "b").await;
         let seen = Journal::read(&journal);
         assert_eq!((seen.events("start").len(), seen.count_method("tools/list")), (1, 1));
-        // Somebody needs this one: now that it runs, its list is renewed too.
+        // A call starts this server; now that it runs, its list is renewed, too.
         assert!(hub.call(ToolCall::new("a", json!({})).at("s")).await.success());
         Journal::read(&journal).wait_for_async(|seen| seen.count_method("tools/list") == 2, PATIENCE).await;
     })
@@ -143,7 +143,7 @@ async fn a_list_that_many_want_is_asked_for_once() {
         assert!(outcome.success(), "{outcome:?}");
     }
     assert_eq!(Journal::read(&journal).count_method("tools/list"), 1);
-    // One that gives up does not take the list from the others; when all have, the server is told.
+    // A cancelled caller does not cancel the request for the others; when all have cancelled, the server is notified.
     let (gave_up, waited) = tokio::join!(
         tokio::time::timeout(Duration::from_millis(50), hub.list_server("s")),
         hub.list_server("s")

@@ -1,4 +1,4 @@
-//! What is remembered, through the real program: history, statistics, full results, advice, and what a crash leaves.
+//! The call log through the real program: history, statistics, full results, recommendations, and recovery after a crash.
 
 use std::io::{BufRead as _, BufReader};
 use std::time::{Duration, Instant};
@@ -40,13 +40,13 @@ fn calls_are_remembered_and_found_again() {
     assert_eq!(count(&["--text", "EXPRESSION"]), 2);
     assert_eq!(count(&["--since", "1h", "-n", "1"]), 1);
     assert_eq!(count(&["--source", "native"]), 3);
-    // The full result, by its handle.
+    // The full result by its handle.
     let handle = all[2]["id"].as_str().unwrap();
     assert_eq!(ok(&cli, &["result", handle]), "42\n");
     let missing = cli.run(&["result", "nonsense"]);
     assert_eq!(missing.code, Some(1));
     assert!(missing.stderr.contains("no result `nonsense`"), "{missing:?}");
-    // How they fared, and what to try.
+    // Statistics and recommendations.
     let stats = json_of(&cli, &["stats", "calculate"]);
     assert_eq!((&stats[0]["successes"], &stats[0]["failures"]), (&json!(1), &json!(1)));
     assert!(stats[0]["latency_ms"]["p50"].as_f64().unwrap() > 0.0);
@@ -54,12 +54,12 @@ fn calls_are_remembered_and_found_again() {
     assert_eq!(json_of(&cli, &["recommend", "七乘八是多少"])[0]["tool"], "calculate");
     assert_eq!(json_of(&cli, &["recommend", "--after", "calculate"])[0]["tool"], "get_time");
     assert!(cli.run(&["recommend", "book a table"]).stderr.contains("no request like this"));
-    // All of it, line by line.
+    // Export as JSON Lines.
     ok(&cli, &["history", "--export", "all.jsonl"]);
     let lines = std::fs::read_to_string(cli.folder().join("all.jsonl")).unwrap();
     let read: Vec<Value> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!(read.len(), 3);
-    // A link is followed, and what is no file stays what it is.
+    // A symbolic link is followed, and a target that is not a regular file is not replaced.
     #[cfg(target_os = "linux")]
     {
         let link = cli.folder().join("link.jsonl");
@@ -88,7 +88,7 @@ fn a_long_result_is_cut_for_a_model_and_kept_whole() {
     let page = json_of(&cli, &["result", handle, "--page", "2"]);
     assert_eq!(page["pages"], 4);
     assert!(page["text"].as_str().unwrap().ends_with('。'));
-    // The same for a model.
+    // The same with the tool `read_result`.
     let page = ok(&cli, &["call", "read_result", &format!("handle={handle}"), "page=4"]);
     assert!(page.contains("(page 4 of 4, the last)"), "{page}");
     let missing = cli.run(&["call", "read_result", &format!("handle={handle}"), "page=5"]);
@@ -109,7 +109,7 @@ fn what_was_under_way_at_a_crash_reads_unknown() {
     cli.server("mail", &script);
     let mut child = cli.command(&["call", "send_mail"]).spawn().unwrap();
     Journal::read(&journal).wait_for(|seen| seen.count_method("tools/call") == 1, Duration::from_secs(20));
-    // While it runs it is seen to run: soon, and not at once.
+    // A running call becomes visible with a short delay.
     let patience = Instant::now();
     while json_of(&cli, &["history"])[0]["status"] != "running" {
         assert!(patience.elapsed() < Duration::from_secs(10), "it is not seen");
@@ -125,7 +125,7 @@ fn what_was_under_way_at_a_crash_reads_unknown() {
 
 #[test]
 fn a_call_that_is_interrupted_is_written_down() {
-    // What only looks leaves no doubt behind.
+    // A read-only call has no effect that could be unknown.
     for (hints, status) in [(json!({}), "unknown"), (json!({"readOnlyHint": true}), "failed")] {
         let mut cli = cli();
         let folder = tempfile::tempdir().unwrap();
@@ -174,7 +174,7 @@ fn answers_are_checked_against_earlier_ones() {
     ]);
     let tool =
         json!({"name": "facts", "inputSchema": {"type": "object"}, "annotations": {"readOnlyHint": true}});
-    // One process for all calls would be needed to go through the answers, so each run takes the next by its own script.
+    // Scripted replies advance within one server process only, so each run gets its own script.
     for (run, answer) in answers.as_array().unwrap().iter().enumerate() {
         let script = Script::legacy().tool(tool.clone()).on("tools/call:facts", answer);
         cli.server("s", &script);
@@ -203,8 +203,8 @@ fn what_cannot_be_written_down_is_not_run() {
         .journal(&journal);
     cli.server("mail", &script);
     ok(&cli, &["tools"]);
-    // Somebody else keeps the database open, so that its journal is not folded into it; then that may not grow any
-    // more: as on a full disk, writes fail.
+    // Another process keeps the database open, so that the write-ahead log is not checkpointed. Then the log may not grow any
+    // more: writes fail, as on a full disk.
     let mut follower = cli.command(&["history", "--follow"]).spawn().unwrap();
     for _ in 0..5 {
         ok(&cli, &["call", "calculate", "expression=1"]);
@@ -233,7 +233,7 @@ fn what_cannot_be_written_down_is_not_run() {
         .filter(|message| message["params"]["name"] == "send_mail")
         .count();
     assert_eq!(sent, 0);
-    // With room again, all is well.
+    // With disk space available again, calls succeed.
     follower.kill().unwrap();
     follower.wait().unwrap();
     ok(&cli, &["call", "send_mail"]);

@@ -1,4 +1,4 @@
-//! Keys of `toolhub.toml` and options of the command line, each by what it changes.
+//! Keys of `toolhub.toml` and options of the command line, each tested by its effect.
 
 #![expect(clippy::unwrap_used, reason = "a failed expectation fails the test")]
 
@@ -24,7 +24,7 @@ fn with_settings(text: &str) -> CommandLine {
     cli
 }
 
-/// A read-only call that began so long ago, with an output of a megabyte.
+/// A read-only call of this age, with an output of 1 MB.
 fn old_call(age: Duration) -> (CallStart, CallEnd) {
     let record = RecordId::fresh();
     let start = CallStart {
@@ -51,7 +51,7 @@ fn old_call(age: Duration) -> (CallStart, CallEnd) {
     (start, end)
 }
 
-/// Whether each of the calls is stored, and whether its output is.
+/// For each call, whether it is stored, and whether its output is.
 async fn stored(home: &Path, records: &[RecordId]) -> Vec<(bool, bool)> {
     let store = SqliteStore::open(home).unwrap();
     let calls = store.calls(CallQuery::default()).await.unwrap();
@@ -63,8 +63,8 @@ async fn stored(home: &Path, records: &[RecordId]) -> Vec<(bool, bool)> {
     found
 }
 
-/// `keep_calls`, `keep_results`, `result_bytes` and `max_size`: which of two calls, three days and one hour old, with
-/// outputs of a megabyte, are left after the hub has written for the first time.
+/// `keep_calls`, `keep_results`, `result_bytes` and `max_size`: which of two calls, three days and one hour old, with outputs
+/// of 1 MB, remain after the first write of the hub.
 #[tokio::test]
 async fn retention_keys_decide_which_calls_and_results_are_kept() {
     let (all, no_output, gone) = ((true, true), (true, false), (false, false));
@@ -100,7 +100,7 @@ async fn retention_keys_decide_which_calls_and_results_are_kept() {
             );
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
-        // Two more rounds change nothing.
+        // Further pruning changes nothing.
         tokio::time::sleep(Duration::from_millis(300)).await;
         assert_eq!(stored(&home, &records).await, expect, "{settings}: after");
         hub.close().await;
@@ -123,7 +123,7 @@ async fn detail_decides_how_much_of_a_burst_is_stored() {
         let counted: u64 = store.statistics().await.unwrap().iter().map(|one| one.tally().total()).sum();
         assert_eq!(counted, CALLS as u64, "{detail}");
         if is_bounded {
-            // 100 between two writes, which are 50 ms apart.
+            // At most 100 calls per write; writes are 50 ms apart.
             let most = 100 * (2 + usize::try_from(took.as_millis() / 50).unwrap());
             assert!(kept >= 100 && kept <= most, "{kept} of {CALLS} in {took:?}");
         } else {
@@ -263,7 +263,7 @@ fn conversation_carries_earlier_turns_to_the_model() {
     assert!(listed.contains("\"c1\"") && listed.contains("\"c2\""), "{listed}");
 }
 
-/// The answer comes over seconds, and the first part that a pipe gets is not all of it.
+/// The model sends the answer over seconds; the first output on a pipe is only a part of it.
 #[test]
 fn stream_prints_an_answer_while_it_comes() {
     let text = "one two three four five six seven eight";
@@ -294,7 +294,7 @@ fn added_server_starts_with_its_variables_in_its_folder() {
         .on("tools/call:show", json!([{"env": ["GREETING", "OTHER", "PWD"]}]))
         .write(folder.path());
     let program = toolhub_testkit::scripted::binary();
-    // A shell sets `PWD` to the folder that it is started in.
+    // `cd .` makes the shell set `PWD` to its current folder.
     let run = format!("cd . && exec '{}' stdio '{}'", program.display(), script.display());
     let cwd = folder.path().to_str().unwrap();
     let ran = cli.run(&[
@@ -325,7 +325,7 @@ fn added_server_starts_with_its_variables_in_its_folder() {
     assert_eq!(wrong.code, Some(2), "{wrong:?}");
 }
 
-/// Hints may be written as MCP does, and go before those of the server.
+/// Hints in the spelling of MCP are accepted, and override those of the server.
 #[tokio::test]
 async fn hints_in_camel_case_override_those_of_the_server() {
     let hints = "readOnlyHint = true, destructiveHint = false, idempotentHint = true, openWorldHint = false";

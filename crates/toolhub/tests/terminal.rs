@@ -1,4 +1,4 @@
-//! Questions and conversations at a terminal: the real program under a pseudo-terminal, typed to.
+//! Interactive use: the real program on a pseudo-terminal with simulated input.
 
 #![cfg(unix)]
 #![expect(clippy::unwrap_used, reason = "a failed expectation fails the test")]
@@ -17,7 +17,7 @@ use toolhub_testkit::scripted::{Journal, Script};
 
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// A program on a terminal of its own.
+/// A program on a new pseudo-terminal.
 struct Session {
     child: Child,
     master: File,
@@ -60,7 +60,7 @@ impl Session {
         Self { child, master, shown }
     }
 
-    /// Waits until the terminal shows a text after the place `from`; the place where the text ends.
+    /// Waits until the terminal shows `text` after offset `from`. Returns the offset of its end.
     fn wait_for(&self, text: &str, from: usize) -> usize {
         let end = Instant::now() + PATIENCE;
         let mut shown = self.shown.0.lock().unwrap();
@@ -105,7 +105,8 @@ fn editor(journal: &Path) -> Script {
     Script::legacy().tool(tool).journal(journal)
 }
 
-/// `toolhub init` asks which clients, and then before it changes a file. It runs with a terminal and changes nothing without a yes.
+/// `toolhub init` prompts for the clients, and again before it changes a file. It needs a terminal and changes nothing without
+/// a confirmation.
 #[test]
 fn init_asks_which_clients_and_before_it_changes_a_file() {
     let cli = cli();
@@ -165,7 +166,7 @@ fn time_at_a_confirmation_is_not_counted() {
     let mut cli = cli();
     let journal = cli.folder().join("journal");
     cli.server("s", &editor(&journal));
-    // Listed before, so that what is measured is the call alone.
+    // Lists the tools first, so that only the call is measured.
     assert_eq!(cli.run(&["tools"]).code, Some(0));
     let thinking = Duration::from_secs(3);
     let mut session = Session::start(&cli, &["ask", REQUEST]);
@@ -224,11 +225,11 @@ fn an_interrupted_question_takes_no_line_of_the_conversation() {
     let at = session.wait_for("> ", at);
     session.enter("23*47\r");
     let at = session.wait_for("1081", at);
-    // An empty line stays.
+    // An empty line is ignored.
     let at = session.wait_for("> ", at);
     session.enter("\r");
     let at = session.wait_for("> ", at);
-    // The line before is in the history.
+    // The previous line is in the history.
     session.enter("\u{1b}[A\r");
     let at = session.wait_for("1081", at);
     session.wait_for("> ", at);
@@ -250,14 +251,14 @@ fn pasted_lines_are_one_request_and_history_is_kept() {
     assert_eq!(session.end().0, Some(0));
     let mut session = Session::start(&cli, &["chat"]);
     let at = session.wait_for("> ", 0);
-    // Two up: `/quit` was the last.
+    // Two lines up: `/quit` was the last one.
     session.enter("\u{1b}[A\u{1b}[A\r");
     session.wait_for("1081", at);
     session.enter("/quit\r");
     assert_eq!(session.end().0, Some(0));
 }
 
-/// A server that asks for input during its calls.
+/// A server that requests input during its calls.
 fn asking() -> Script {
     let form = json!({"method": "elicitation/create", "params": {"message": "Who are you?",
         "requestedSchema": {"type": "object", "required": ["name"], "properties": {
@@ -278,7 +279,7 @@ fn forms_and_addresses_of_servers_are_asked_at_the_terminal() {
     answer_questions(&cli);
 }
 
-/// The server belongs to `toolhub serve`; its questions are asked where the call was made.
+/// The server belongs to `toolhub serve`; its requests for input appear at the terminal of the call.
 #[test]
 fn questions_through_a_running_hub_are_asked_at_the_terminal_of_the_call() {
     let mut cli = cli();
@@ -309,12 +310,12 @@ fn answer_questions(cli: &CommandLine) {
     session.enter("n\n");
     let (_, shown) = session.end();
     assert!(shown.contains("decline"), "{shown}");
-    // Without a terminal the error says how to answer.
+    // Without a terminal the error explains how to answer.
     let ran = cli.run(&["call", "form"]);
     assert!(ran.stderr.contains("run the command at a terminal to answer"), "{ran:?}");
 }
 
-/// What a command shows on a terminal of this width.
+/// The output of a command on a terminal of this width.
 fn shown_at(cli: &CommandLine, width: usize, args: &[&str]) -> Vec<String> {
     let session = Session::start_at(cli, width, args);
     let (code, shown) = session.end();

@@ -1,4 +1,4 @@
-//! What an untrusted folder does to the owner's own programs, skills and gateway: nothing.
+//! An untrusted folder does not affect the programs, skills and gateway of the user.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -19,7 +19,7 @@ fn own_servers(victim: &Victim, servers: &Value) {
     fs::write(owners_config(victim).join("mcp.json"), json!({"mcpServers": servers}).to_string()).unwrap();
 }
 
-/// A stdio server in Python with the tool `greet`, which answers with `greeting`.
+/// A stdio server in Python with the tool `greet`, which returns `greeting`.
 fn python_server(greeting: &str) -> String {
     format!(
         r#"import json, sys, os
@@ -41,7 +41,7 @@ for line in sys.stdin:
     )
 }
 
-/// A user whose own server is a Python module, and a clone that has a module of the same name.
+/// A user whose own server is a Python module, and a clone with a module of the same name.
 fn shadowed() -> Victim {
     let victim = Victim::new();
     let lib = victim.home.path().join("lib");
@@ -71,7 +71,7 @@ fn a_clone_does_not_replace_what_the_owners_servers_run() {
         &[initialize(), request(2, "tools/call", &json!({"name": "greet", "arguments": {}}))],
     );
     assert!(answers[1].to_string().contains("own in "), "{answers:?}");
-    // Nor through a program of the owner's that starts another, however many files the clone has.
+    // The same for a program that starts another one, independent of the files in the clone.
     let wrapper = victim.home.path().join("own-mcp");
     let lib = victim.home.path().join("lib");
     fs::write(&wrapper, format!("#!/bin/sh\nPYTHONPATH='{}' exec python3 -m my_mcp_server\n", lib.display()))
@@ -79,7 +79,7 @@ fn a_clone_does_not_replace_what_the_owners_servers_run() {
     fs::set_permissions(&wrapper, fs::Permissions::from_mode(0o755)).unwrap();
     own_servers(&victim, &json!({"wrapped": {"command": wrapper}}));
     assert!(victim.run(&["call", "greet"]).stdout.starts_with("own in "));
-    // A relative path of the owner's config means nothing here, either.
+    // A relative path in the config of the user does not run a file of the project either.
     victim.evil_program("run.sh");
     own_servers(
         &victim,
@@ -89,8 +89,8 @@ fn a_clone_does_not_replace_what_the_owners_servers_run() {
     victim.assert_unharmed("a relative command of the owner's config");
 }
 
-/// Code in subfolders reaches the owner's servers as well: as a plugin, as a package without `__init__.py`, by a relative
-/// path, by `PATH`, and by the configuration of a repository, also from below it.
+/// Ways in which code in subfolders could reach the servers of the user: as a plugin, as a package without `__init__.py`, by a
+/// relative path, by `PATH`, and by the configuration of a repository, also from a subfolder.
 #[test]
 fn code_in_subfolders_of_a_clone_is_not_run_by_the_owners_servers() {
     let path = std::env::var("PATH").unwrap();
@@ -151,7 +151,7 @@ fn code_in_subfolders_of_a_clone_is_not_run_by_the_owners_servers() {
             victim.assert_unharmed(name);
             assert!(ran.stderr.contains("starts in the empty folder"), "{name}: {ran:?}");
         }
-        // The control: in a trusted folder the same server runs the code.
+        // Control: in a trusted folder the same server runs the code.
         let ran = victim.run_in(&folder, &["--trust", "tools"]);
         assert!(victim.was_run(), "{name}: {ran:?}");
     }
@@ -175,7 +175,7 @@ fn own_servers_start_in_a_trusted_folder_and_in_one_that_steers_nothing() {
 
 const SKILL: &str = "---\nname: hello\ndescription: Says hello.\nmetadata:\n  toolhub:\n    tools:\n      - {name: say_hello, description: Says hello, script: scripts/hello.sh}\n---\nSay hello.\n";
 
-/// A project's skill is approved, however its settings came to be used.
+/// A skill of a project needs approval, independent of how its settings came into use.
 #[test]
 fn a_projects_skills_wait_for_approval_whatever_trusts_the_folder() {
     let victim = Victim::new();
@@ -191,13 +191,13 @@ fn a_projects_skills_wait_for_approval_whatever_trusts_the_folder() {
     refused(&["--config", "toolhub.toml", "call", "say_hello"]);
     let listed = victim.run(&["--config", "toolhub.toml", "skills", "list", "--json"]);
     assert!(!listed.stdout.contains("say_hello"), "an explicit config does not bring skills: {listed:?}");
-    // The control: approved, it runs.
+    // Control: after the approval it runs.
     assert_eq!(victim.run(&["--trust", "skills", "approve", "hello", "--yes"]).code, Some(0));
     let ran = victim.run(&["--trust", "call", "say_hello"]);
     assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), "hello\n"), "{ran:?}");
 }
 
-/// A gateway whose settings say who may call is not started without them.
+/// A gateway whose settings contain access rules does not start without them.
 #[test]
 fn a_gateway_does_not_start_without_the_access_rules_of_its_folder() {
     let victim = Victim::new();
@@ -216,7 +216,7 @@ fn a_gateway_does_not_start_without_the_access_rules_of_its_folder() {
     assert_eq!(victim.run(&["trust", "--yes"]).code, Some(0));
     victim.write("toolhub.toml", &token(100));
     refused();
-    // Nor if they cannot be read, or are gone.
+    // The same if the settings cannot be parsed, are too large, or are missing.
     victim.write("toolhub.toml", "[serve\n");
     refused();
     victim.write("toolhub.toml", &format!("# {}\n", "x".repeat(5 << 20)));

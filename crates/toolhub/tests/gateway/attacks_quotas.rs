@@ -1,4 +1,4 @@
-//! Quotas count messages, however they are sent: one by one, in a batch, over the old transport, over several connections.
+//! Quotas count messages, whether sent singly, in a batch, over HTTP+SSE, or over several connections.
 
 use std::time::Instant;
 
@@ -27,7 +27,7 @@ fn batch(count: usize) -> String {
     Value::from((0..count).map(ping).collect::<Vec<_>>()).to_string()
 }
 
-/// Begins a session in a revision that has batches; the headers of its requests.
+/// Starts a session in a revision with batches. Returns the headers of its requests.
 fn session(wire: &mut Wire, token: &str) -> String {
     let params = json!({"protocolVersion": "2025-03-26", "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}});
     let hello = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params}).to_string();
@@ -47,7 +47,7 @@ fn until_let_in(wire: &mut Wire, message: &str) -> Heard {
     }
 }
 
-/// What may be let in since then, with a full second at the beginning.
+/// The maximum number of accepted messages since then, with a burst of one second at the beginning.
 fn most(since: Instant) -> usize {
     RATE + (since.elapsed().as_secs_f64() * RATE as f64).ceil() as usize
 }
@@ -71,7 +71,7 @@ fn each_message_of_a_batch_counts() {
         }
     }
     assert!(with_read_buffer <= most(since), "{with_read_buffer} in {:?}", since.elapsed());
-    // One that could never be let in is told so.
+    // A batch that exceeds the burst can never be accepted, and the error says so.
     let since = Instant::now();
     loop {
         wire.say(&request("POST", "/mcp", &headers, &batch(RATE + 1)));
@@ -82,15 +82,14 @@ fn each_message_of_a_batch_counts() {
         }
         assert!(since.elapsed() < PATIENCE, "{heard:?}");
     }
-    // Another's quota is its own.
+    // Another principal has its own quota.
     let mut other = Wire::to(&serving);
     let headers = session(&mut other, &bob);
     other.say(&request("POST", "/mcp", &headers, &batch(5)));
     assert_eq!(other.hear().status, 200);
 }
 
-/// Both ways through the server, several connections, what is refused for another reason, and the old transport draw on
-/// one quota.
+/// The fast path and the general path, several connections, requests refused for another reason, and HTTP+SSE share one quota.
 #[test]
 fn all_ways_draw_on_one_quota() {
     let (serving, [ann, bob]) = limited(&format!("[serve]\nper_second = {RATE}\n"));
@@ -119,10 +118,10 @@ fn all_ways_draw_on_one_quota() {
     assert_eq!(other.hear().status, 200);
 }
 
-/// How the event of an answer begins; notifications may come between.
+/// The start of a response event; notifications may come before it.
 const ANSWER: &str = r#"data: {"jsonrpc":"2.0","id":"#;
 
-/// A message over the old transport is answered at once, and its request runs on: it counts for as long.
+/// A POST over HTTP+SSE is acknowledged immediately while its request runs on: it counts until the request ends.
 #[test]
 fn requests_over_the_old_transport_count_until_they_are_over() {
     let folder = tempfile::tempdir().unwrap();
@@ -154,7 +153,7 @@ fn requests_over_the_old_transport_count_until_they_are_over() {
     }
     let held = |journal: &Journal| journal.count_method("tools/call") == 3;
     Journal::read(&journal).wait_for(held, PATIENCE);
-    // Another is served meanwhile, and those that are given up make room.
+    // Another principal is served meanwhile, and cancelled requests release their share.
     let (mut others, elsewhere) = open(&bob);
     send(&bob, &elsewhere, &hello);
     others.event_line(r#"data: {"jsonrpc":"2.0","id":0"#);
@@ -175,7 +174,8 @@ fn requests_over_the_old_transport_count_until_they_are_over() {
     }
 }
 
-/// A server over stdio has a bounded number of requests under way. One caller that never lets go does not hold them all.
+/// A stdio server has a bounded number of requests in flight. One caller that never releases its requests does not occupy them
+/// all.
 #[test]
 fn one_caller_does_not_hold_all_turns_of_a_server() {
     let folder = tempfile::tempdir().unwrap();
@@ -200,7 +200,7 @@ fn one_caller_does_not_hold_all_turns_of_a_server() {
     let hold = |id: usize| json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": {"name": "hold", "arguments": {}}});
     (1..=1024).for_each(|id| send(&hold(id)));
     Journal::read(&journal).wait_for(|journal| journal.count_method("tools/call") >= 768, PATIENCE);
-    // All of them are held by now, if they can be.
+    // By now all requests are in flight that can be.
     std::thread::sleep(std::time::Duration::from_secs(1));
     let mut other = Wire::to(&serving);
     let since = Instant::now();

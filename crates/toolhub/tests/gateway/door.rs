@@ -1,4 +1,4 @@
-//! Who is let in: nobody from elsewhere, nobody without the token that is asked for, and nobody to what is another's.
+//! Access control: foreign hosts and origins, missing tokens, and the data of another principal are refused.
 
 use std::fs;
 
@@ -43,7 +43,7 @@ async fn foreign_hosts_and_origins_are_refused() {
     }
 }
 
-/// An address that others can reach wants a token, and says how to get one; in both languages.
+/// A non-loopback address requires a token; the error explains how to create one, in both languages.
 #[test]
 fn an_open_address_without_a_token_is_refused() {
     let cli = hub("");
@@ -75,12 +75,12 @@ fn a_profile_that_is_not_there_cannot_be_the_default() {
     }
 }
 
-/// A gateway that two may use, each with a token that the program made; both tokens.
+/// A gateway for two principals, with the tokens that the program created for them.
 fn for_two(script: &Script) -> (Serving, [String; 2]) {
     for_two_with(script, "")
 }
 
-/// The same, with settings.
+/// Like `for_two`, with settings.
 pub(crate) fn for_two_with(script: &Script, settings: &str) -> (Serving, [String; 2]) {
     let mut cli = hub("");
     cli.server("s", script);
@@ -88,7 +88,7 @@ pub(crate) fn for_two_with(script: &Script, settings: &str) -> (Serving, [String
     (Serving::start(cli), tokens)
 }
 
-/// The same, with everything told that happens.
+/// Like `for_two_with`, with `--trace`.
 pub(crate) fn for_two_telling(script: &Script, settings: &str) -> (Serving, [String; 2]) {
     let mut cli = hub("");
     cli.server("s", script);
@@ -96,7 +96,7 @@ pub(crate) fn for_two_telling(script: &Script, settings: &str) -> (Serving, [Str
     (Serving::start_telling(cli), tokens)
 }
 
-/// The same before a server that `mcp.json` describes like this.
+/// Like `for_two_with`, with this entry of `mcp.json`.
 pub(crate) fn for_two_before(entry: Value, settings: &str) -> (Serving, [String; 2]) {
     let mut cli = hub("");
     cli.entry("s", entry);
@@ -137,7 +137,7 @@ async fn without_the_right_token_nothing_is_served() {
             assert_eq!(refused.status(), 401, "/{path} {wrong}");
         }
     }
-    // Whether it is alive and ready may be asked by whoever watches over it; what is wrong is not for everybody.
+    // Liveness and readiness need no token; details of problems do.
     let bearer = format!("Bearer {ann}");
     for path in ["healthz", "readyz"] {
         let url = format!("{}/{path}", serving.root);
@@ -151,7 +151,7 @@ async fn without_the_right_token_nothing_is_served() {
 
 #[tokio::test]
 async fn what_belongs_to_one_is_not_for_another() {
-    // A legacy server asks a question, which a modern client gets as a result that it comes again with.
+    // A legacy server sends a request, which a modern client receives as a result to retry with.
     let question = json!({"method": "elicitation/create", "params": {
         "message": "who?", "requestedSchema": {"type": "object", "properties": {}}}});
     let script = Script::legacy()
@@ -207,7 +207,7 @@ async fn what_is_too_much_or_not_there_is_said() {
         let far_too_much = format!(r#""name":"echo","arguments":{{"text":"{}"}}"#, "x".repeat(32 << 20));
         let refused = client.request("1", "tools/call", &far_too_much).send().await.unwrap();
         assert_eq!(refused.status(), 413, "{era:?}");
-        // The one that was refused took nobody else down with it.
+        // The refused request does not affect others.
         assert_eq!(client.call("echo", "{}").await.text(), "{}");
     }
     let client = RawClient::connect(&serving.url(), Era::Modern).await;
@@ -226,14 +226,14 @@ async fn what_is_too_much_or_not_there_is_said() {
         assert_eq!(odd.status(), expected, "{kind} {accept}");
     }
     assert_eq!(client.ask("7", "no/such/method", "").await.status, 404);
-    // What only modern clients have is not handed on to a server that has it.
+    // Methods that only modern clients have are not forwarded.
     let legacy = RawClient::connect(&serving.url(), Era::Legacy).await;
     for method in ["server/discover", "subscriptions/listen"] {
         assert_eq!(legacy.ask("8", method, "").await.error(), -32601, "{method}");
     }
 }
 
-/// A browser asks beforehand whether a page may ask, without a token; and the page may read why it was refused.
+/// A CORS preflight comes without a token, and the page may read the reason of a refusal.
 #[tokio::test]
 async fn a_page_of_an_allowed_origin_may_ask_with_a_token() {
     let (serving, [ann, _]) = for_two(&echo());

@@ -1,4 +1,4 @@
-//! Answers that never end do not fill memory: the peak of what the gateway holds is read from `/proc`.
+//! Endless responses do not exhaust memory: the peak memory of the gateway is read from `/proc`.
 
 use std::fs;
 use std::process::Command;
@@ -12,34 +12,35 @@ use crate::raw_client::{Era, RawClient};
 use crate::serving::{PATIENCE, Serving, hub};
 
 const MIB: u64 = 1 << 20;
-/// What a server sends in each case. The limits of the tests are below it: some buffers of the longest message that is read
-/// (16 MiB of a line, 64 MiB of a body), which double while they grow.
+/// The number of bytes that a server sends in each case. The asserted bounds are lower: a few buffers of the longest accepted
+/// message (16 MiB for a line, 64 MiB for a body), which double while they grow.
 const SENT: u64 = 256 * MIB;
 
-/// A figure of the gateway's process.
+/// A value from a `/proc` file of the gateway.
 fn figure(serving: &Serving, file: &str, name: &str) -> u64 {
     let text = fs::read_to_string(format!("/proc/{}/{file}", serving.pid())).unwrap();
     let line = text.lines().find_map(|line| line.strip_prefix(name)).unwrap();
     line.trim().trim_end_matches(" kB").parse().unwrap()
 }
 
-/// The most memory that it has had so far, in bytes.
+/// The peak resident memory so far, in bytes.
 fn peak(serving: &Serving) -> u64 {
     figure(serving, "status", "VmHWM:") << 10
 }
 
-/// What it has read so far, in bytes.
+/// The number of bytes read so far.
 fn read(serving: &Serving) -> u64 {
     figure(serving, "io", "rchar:")
 }
 
-/// A server whose only tool does this.
+/// A server whose only tool performs these actions.
 fn flooding(actions: &Value) -> Script {
     Script::legacy().plain_tool("flood").on("tools/call:flood", actions)
 }
 
-/// Calls a tool of the server that `add` brings, which sends too much. The call fails with `expected`, another server
-/// still answers, and the gateway reads at least `least` bytes. By how many bytes its memory has grown at its peak.
+/// Calls a tool of the server that `add` configures, which sends too much. Checks that the call fails with `expected`, that
+/// another server still answers, and that the gateway reads at least `least` bytes. Returns the growth of its peak memory, in
+/// bytes.
 async fn growth(add: impl FnOnce(&mut CommandLine), expected: &str, least: u64) -> u64 {
     let mut cli = hub("[limits]\ncall = \"2m\"\n");
     add(&mut cli);
@@ -50,7 +51,7 @@ async fn growth(add: impl FnOnce(&mut CommandLine), expected: &str, least: u64) 
     let (before, read_before) = (peak(&serving), read(&serving));
     let answer = client.call("flood", "{}").await;
     assert!(answer.text().contains(expected), "{answer:?}");
-    // The rest of what is sent still comes.
+    // The rest of the output is still being read.
     let since = Instant::now();
     while read(&serving) - read_before < least {
         assert!(since.elapsed() < PATIENCE, "{} bytes were read", read(&serving) - read_before);

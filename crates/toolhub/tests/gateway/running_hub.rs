@@ -1,5 +1,5 @@
-//! Commands use the servers of a running `toolhub serve` of the same configuration, and of no other: state is kept, nothing
-//! runs twice, and without such a hub everything is as before.
+//! Commands use the servers of a running `toolhub serve` with the same configuration, and of no other: state is kept, no server
+//! runs twice, and without such a hub the command starts the servers itself.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -16,7 +16,7 @@ use crate::serving::{PATIENCE, Serving, hub};
 
 const PLAIN: &str = "[native]\nenabled = false\n";
 
-/// A server whose tool `next` counts the calls of its process.
+/// A server whose tool `next` counts the calls within its process.
 fn counting(script: Script) -> Script {
     let counts: Vec<Value> = (1..9).map(|n| json!([{"text": format!("call {n}")}])).collect();
     script.plain_tool("next").on("tools/call:next", counts)
@@ -97,7 +97,7 @@ fn calls_start_their_own_servers_without_a_hub_and_where_told_to() {
     assert_eq!(answer(&run(command)), "call 1");
     assert_eq!(starts(&journal), 3);
     assert_eq!(answer(&cli.run(&["call", "next"])), "call 2");
-    // What looks at how a server starts does not use the one that runs.
+    // `servers test` starts the server itself instead of using the running one.
     assert_eq!(cli.run(&["servers", "test", "s"]).code, Some(0));
     assert_eq!(starts(&journal), 4);
     let cli = serving.kill();
@@ -129,7 +129,7 @@ fn socket_is_removed_at_the_end_and_private_meanwhile() {
     let mode = |path: &Path| path.symlink_metadata().unwrap().mode() & 0o777;
     let modes: Vec<u32> = files().iter().map(|file| mode(file)).collect();
     assert_eq!((mode(&hubs), modes), (0o700, vec![0o600, 0o600]), "a secret and a socket");
-    // A link in its place is refused with the name of the file.
+    // A symbolic link in its place is rejected; the error names the file.
     let link = hubs.join("0.sock");
     std::os::unix::fs::symlink(&files()[1], &link).unwrap();
     let refused = serving.cli().run(&["call", "next"]);
@@ -155,14 +155,14 @@ fn hub_of_another_configuration_folder_or_environment_is_not_used() {
     let cli = serving.cli();
     assert_eq!(answer(&cli.run(&["call", "next"])), "call 1");
 
-    // Another value of a variable that the server gets.
+    // A different value of a variable that is passed to the server.
     let mut command = cli.command(&["-v", "call", "next"]);
     command.env("KEY", "mine");
     let ran = run(command);
     assert_eq!(answer(&ran), "call 1");
     assert!(ran.stderr.contains("its environment variables differ there"), "{ran:?}");
 
-    // Another folder to start in.
+    // A different working folder.
     let folder = cli.folder().join("elsewhere");
     fs::create_dir(&folder).unwrap();
     let mut command = cli.command(&["-v", "--config", "../toolhub.toml", "call", "next"]);
@@ -172,7 +172,7 @@ fn hub_of_another_configuration_folder_or_environment_is_not_used() {
     assert!(ran.stderr.contains("does not use the running `toolhub serve`"), "{ran:?}");
     assert_eq!(answer(&cli.run(&["call", "next"])), "call 2", "the hub's own was not used meanwhile");
 
-    // Another configuration, which the hub takes over later.
+    // A different configuration, which the hub reloads later.
     config["mcpServers"]["s"]["env"]["KEY"] = json!("other");
     fs::write(&file, config.to_string()).unwrap();
     let ran = cli.run(&["-v", "call", "next"]);
@@ -276,7 +276,7 @@ fn interrupted_call_is_cancelled_and_leaves_the_hubs_server() {
     assert_eq!(ended(child).code, Some(130));
     let cancelled = |journal: &Journal| journal.count_method("notifications/cancelled") == 1;
     Journal::read(&journal).wait_for(cancelled, PATIENCE);
-    // A killed one sends no message; the hub sees that it is gone.
+    // A killed command sends no message; the hub detects the closed connection.
     let child = started(serving.cli(), &["call", "hold"]);
     await_calls(&journal, 2);
     signal(child.id(), "-KILL");
@@ -324,7 +324,7 @@ async fn question_reaches_the_command_whose_call_it_is_about_and_no_other_caller
     assert!(ran.stderr.contains("asks for input (\"Who are you?\")"), "{ran:?}");
     assert!(told.nothing_more("elicitation/create").await, "the gateway's client was asked");
 
-    // While both wait for an answer it is not certain whose question it is, so the question goes to neither.
+    // With two calls in flight the origin of a server request is ambiguous, so it is sent to neither.
     let child = started(serving.cli(), &["call", "hold"]);
     let since = Instant::now();
     while calls(&journal) < 2 {
@@ -349,7 +349,7 @@ async fn commands_have_an_instance_of_their_own_beside_those_of_callers() {
     assert_eq!(client.call("next", "{}").await.text(), "call 3");
 }
 
-/// The control: without tokens the owner's commands and local clients are one principal.
+/// Control: without tokens the commands of the owner and local clients are one principal.
 #[tokio::test]
 async fn commands_share_the_instance_of_local_clients_without_tokens() {
     let mut cli = hub(&format!("{PLAIN}[[servers]]\nid = \"s\"\ninstances = \"caller\"\n"));

@@ -1,5 +1,5 @@
-//! The end: of the gateway, which answers what runs and takes nothing new; and of clients that go away, whose servers
-//! hear of it.
+//! Shutdown: the gateway completes running requests and accepts no new ones. Disconnects: servers are notified when a client
+//! gives up a call.
 
 use std::io::Write as _;
 use std::process::Stdio;
@@ -11,9 +11,10 @@ use toolhub_testkit::scripted::{HttpServer, Journal, Script};
 use crate::raw_client::{ERAS, Era, RawClient, Stream, http};
 use crate::serving::{PATIENCE, Serving, await_cancelled, cancelled_calls, holding, hub};
 
-/// Waits until nothing new is taken there, and sees that probes are told so.
+/// Waits until the gateway accepts no new requests, and checks that the probes report `draining`.
 async fn await_refusal(serving: &Serving) {
-    // Connections without a request are closed at the end, also while their client sends the next one: each probe has its own.
+    // During shutdown idle connections are closed, even while the client sends its next request: each probe uses a new
+    // connection.
     let once = reqwest::Client::builder().no_proxy().pool_max_idle_per_host(0).build().unwrap();
     let probe = async |path: &str| {
         let answer = once.get(format!("{}{path}", serving.root)).send().await.unwrap();
@@ -48,7 +49,7 @@ async fn what_runs_is_answered_and_nothing_new_is_taken() {
         RawClient::connect(&serving.url(), Era::Legacy).await,
         RawClient::connect(&serving.url(), Era::Modern).await,
     ];
-    // Streams that would stay open for ever do not hold it up.
+    // Long-lived streams do not delay the shutdown.
     let mut heard = Vec::new();
     for client in &clients {
         heard.push(client.listen().await);
@@ -64,7 +65,7 @@ async fn what_runs_is_answered_and_nothing_new_is_taken() {
     for answer in &answers {
         assert_eq!(answer.text(), "done");
     }
-    // A modern client is told that its subscription is over.
+    // A modern client receives the end of its subscription.
     let mut last = None;
     while let Some(message) = heard[1].message().await {
         last = message.id;
@@ -75,8 +76,8 @@ async fn what_runs_is_answered_and_nothing_new_is_taken() {
     assert!(since.elapsed() < Duration::from_secs(5), "{:?}", since.elapsed());
 }
 
-/// A call that never ends does not keep the gateway from ending; its server is told, its client too, and the owner how
-/// many there were.
+/// A call that never ends does not block the shutdown; its server and its client are notified, and the log contains the number
+/// of aborted calls.
 #[tokio::test]
 async fn the_end_has_a_deadline() {
     for era in ERAS {
@@ -120,7 +121,7 @@ async fn a_modern_client_that_hangs_up_gives_its_call_up() {
     held.until("notifications/progress").await;
     drop(held);
     await_cancelled(&journal, 1).await;
-    // One that was told nothing yet hears nothing of a stream either.
+    // A disconnect also cancels a request that has not received a response head yet.
     let silent = client.request("2", "tools/call", &params("silent")).send();
     tokio::select! {
         answer = silent => panic!("answered: {answer:?}"),
@@ -129,7 +130,7 @@ async fn a_modern_client_that_hangs_up_gives_its_call_up() {
     await_cancelled(&journal, 2).await;
 }
 
-/// A server over HTTP hears of it in the way of its era.
+/// A server over HTTP is notified in the way that its era defines.
 #[tokio::test]
 async fn a_server_over_http_hears_that_a_client_hung_up() {
     for server_era in ["legacy", "modern"] {
@@ -152,7 +153,7 @@ async fn a_server_over_http_hears_that_a_client_hung_up() {
     }
 }
 
-/// A legacy client that loses its stream may come again for it; one that ends its session, or says so, gives up.
+/// A legacy client may resume a lost stream; its call is cancelled only if it ends its session or sends a cancellation.
 #[tokio::test]
 async fn a_legacy_client_gives_up_by_saying_so() {
     let folder = tempfile::tempdir().unwrap();
@@ -165,7 +166,7 @@ async fn a_legacy_client_gives_up_by_saying_so() {
     held.until("notifications/progress").await;
     let other = RawClient::connect(&serving.url(), Era::Legacy).await;
     let cancel = json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": "a"}});
-    // The id of one client means nothing in the session of another.
+    // A request id is valid within its own session only.
     assert_eq!(other.post(cancel.to_string()).send().await.unwrap().status(), 202);
     assert_eq!(other.ask("1", "ping", "").await.result(), "{}");
     assert_eq!(cancelled_calls(&Journal::read(&journal)), 0);
@@ -181,7 +182,7 @@ async fn a_legacy_client_gives_up_by_saying_so() {
     assert_eq!(client.request("1", "ping", "").send().await.unwrap().status(), 404);
 }
 
-/// A client of the old HTTP+SSE greets and calls a tool; the stream on which it hears of it.
+/// An HTTP+SSE client initializes and calls a tool. Returns its stream.
 async fn old_client_calls(serving: &Serving, tool: &str) -> Stream {
     let stream = Stream::open(http().get(format!("{}/sse", serving.root)));
     let mut stream = stream.await;

@@ -1,4 +1,4 @@
-//! A connection to the gateway whose every byte is our own, and messages to send over it.
+//! A raw TCP connection to the gateway, and messages to send over it.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
@@ -7,13 +7,13 @@ use serde_json::{Value, json};
 
 use crate::serving::{PATIENCE, Serving};
 
-/// A connection whose every byte is our own.
+/// A raw TCP connection to the gateway.
 pub(crate) struct Wire {
     pub(crate) stream: TcpStream,
     reader: BufReader<TcpStream>,
 }
 
-/// What a request was answered with.
+/// A parsed HTTP response.
 #[derive(Debug)]
 pub(crate) struct Heard {
     pub(crate) status: u16,
@@ -48,7 +48,7 @@ impl Wire {
         line.trim_end().to_owned()
     }
 
-    /// The head of an answer, whose body stays unread.
+    /// Reads the head of a response and leaves the body unread.
     pub(crate) fn head(&mut self) -> Heard {
         let first = self.line();
         let status = first.split(' ').nth(1).and_then(|status| status.parse().ok());
@@ -68,7 +68,7 @@ impl Wire {
         heard
     }
 
-    /// Reads the body of an answer whose head was read.
+    /// Reads the body of a response whose head was read.
     pub(crate) fn body_of(&mut self, heard: &mut Heard) {
         if let Some(length) = heard.header("content-length") {
             let mut body = vec![0; length.parse().unwrap()];
@@ -93,12 +93,12 @@ impl Wire {
     }
 }
 
-/// The members that every modern request has in its `_meta`.
+/// The `_meta` members that every modern request has.
 pub(crate) fn meta() -> Value {
     json!({"io.modelcontextprotocol/protocolVersion": "2026-07-28", "io.modelcontextprotocol/clientCapabilities": {}})
 }
 
-/// A call of `echo`, with headers beside the usual ones.
+/// A call of `echo` with additional headers.
 pub(crate) fn call(said: &str, more: &str) -> String {
     message("echo", &json!({"name": "echo", "arguments": {"said": said}, "_meta": meta()}), more)
 }
@@ -121,13 +121,13 @@ pub(crate) fn chunked(message: &str) -> String {
     format!("{head}\r\nTransfer-Encoding: chunked\r\n\r\na\r\n{one}\r\n{:x}\r\n{two}\r\n0\r\n\r\n", two.len())
 }
 
-/// What `echo` answers to such a call.
+/// The result of `echo` for such a call.
 pub(crate) fn said(said: &str) -> String {
     json!({"said": said}).to_string()
 }
 
 impl Wire {
-    /// A connection from another address of this machine. Not for tests that run in a runtime.
+    /// Connects from another local address. Not for tests that run in a runtime.
     pub(crate) fn from_address(serving: &Serving, address: [u8; 4]) -> Self {
         let to: SocketAddr = serving.root.strip_prefix("http://").unwrap().parse().unwrap();
         let connecting = async {
@@ -147,12 +147,12 @@ impl Wire {
         Self { stream, reader }
     }
 
-    /// Waits for the first bytes of an answer, and leaves the rest unread.
+    /// Waits for the first line of a response, and leaves the rest unread.
     pub(crate) fn begins(&mut self) -> String {
         self.line()
     }
 
-    /// Whether the other side has closed it, as far as can be told within the read timeout.
+    /// Whether the peer has closed the connection; waits at most for the read timeout.
     pub(crate) fn is_closed(&self) -> bool {
         match self.stream.peek(&mut [0]) {
             Ok(read) => read == 0,
@@ -162,7 +162,7 @@ impl Wire {
         }
     }
 
-    /// The next line of a stream of events that begins so; what follows it.
+    /// Reads until an SSE line with this prefix and returns the rest of the line.
     pub(crate) fn event_line(&mut self, beginning: &str) -> String {
         loop {
             let line = self.line();
@@ -173,7 +173,7 @@ impl Wire {
     }
 }
 
-/// A request of any kind, with headers beside `Host`.
+/// Any HTTP request, with headers in addition to `Host`.
 pub(crate) fn request(verb: &str, path: &str, headers: &str, body: &str) -> String {
     let length = body.len();
     format!(
@@ -182,7 +182,7 @@ pub(crate) fn request(verb: &str, path: &str, headers: &str, body: &str) -> Stri
     )
 }
 
-/// The header that shows a token.
+/// The `Authorization` header with this token.
 pub(crate) fn bearer(token: &str) -> String {
     format!("Authorization: Bearer {token}\r\n")
 }

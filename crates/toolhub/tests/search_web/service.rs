@@ -1,4 +1,4 @@
-//! A search service on this machine: it answers as it is told, and remembers what it was asked.
+//! A local search service with scripted replies, which records the received requests.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
@@ -10,25 +10,25 @@ use std::thread::JoinHandle;
 use serde_json::Value;
 use url::Url;
 
-/// A request as it came.
+/// A received request.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Received {
     pub(crate) method: String,
     pub(crate) path: String,
     pub(crate) query: BTreeMap<String, String>,
-    /// Names in lower case.
+    /// Header names are in lower case.
     pub(crate) headers: BTreeMap<String, String>,
     pub(crate) body: String,
 }
 
-/// What is answered.
+/// The reply to a request.
 #[derive(Debug, Clone)]
 pub(crate) enum Reply {
     /// Status, headers and body.
     Http(u16, Vec<(&'static str, String)>, String),
-    /// Fewer bytes than were announced.
+    /// Sends fewer bytes than announced.
     BreakOff,
-    /// Nothing, until the caller goes.
+    /// Sends nothing until the client disconnects.
     NullSink,
 }
 
@@ -38,7 +38,7 @@ impl Reply {
     }
 }
 
-/// A service that runs as long as this lives.
+/// A service that runs until this is dropped.
 pub(crate) struct Service {
     pub(crate) url: String,
     received: Arc<Mutex<Vec<Received>>>,
@@ -61,24 +61,24 @@ impl Service {
                 let Some(request) = read(&stream) else { continue };
                 let answer = reply(&request);
                 requests.lock().unwrap().push(request);
-                // A caller that had enough is none of the service's trouble.
+                // The client may have disconnected.
                 let _ = write(&mut stream, answer);
             }
         });
         Self { url, received, ends, thread: Some(thread) }
     }
 
-    /// One that answers everybody alike.
+    /// A service that sends the same reply to every request.
     pub(crate) fn answering(reply: Reply) -> Self {
         Self::start(move |_| reply.clone())
     }
 
-    /// What came so far.
+    /// The requests received so far.
     pub(crate) fn received(&self) -> Vec<Received> {
         self.received.lock().unwrap().clone()
     }
 
-    /// The only request that came.
+    /// The only request received.
     pub(crate) fn only(&self) -> Received {
         let mut received = self.received();
         assert_eq!(received.len(), 1, "{received:?}");

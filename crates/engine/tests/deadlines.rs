@@ -1,4 +1,4 @@
-//! How long a call may take, whatever happens to it under way: on a paused clock, with a host that does as it is told.
+//! Deadlines of a call with any sequence of events: on a paused clock, with a scripted host.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use toolhub_core::{
 };
 use toolhub_engine::{Deadlines, Engine, Policy};
 
-/// What happens, each at its second.
+/// An event, with the second at which it occurs.
 #[derive(Clone, Copy)]
 enum Step {
     Send,
@@ -24,7 +24,7 @@ enum Step {
 
 use Step::{Answer, Ask, Progress, Reply, Send};
 
-/// Does these things in their order, then nothing for ever.
+/// Performs these events in order, then never returns.
 struct Script(Vec<(u64, Step)>);
 
 impl ToolHost for Script {
@@ -57,7 +57,7 @@ impl ToolHost for Script {
     }
 }
 
-/// Runs a call whose tool does these things: when it ended, and whether it ended well.
+/// Runs a call with these events. Returns when it ended, in seconds, and whether it succeeded.
 async fn ended(tool: &Tool, steps: &[(u64, Step)], timeout: Option<u64>) -> (u64, bool) {
     let engine = Engine::new(Policy::default(), Arc::new(NullSink));
     let host: Arc<dyn ToolHost> = Arc::new(Script(steps.to_vec()));
@@ -67,7 +67,7 @@ async fn ended(tool: &Tool, steps: &[(u64, Step)], timeout: Option<u64>) -> (u64
     let started = Instant::now();
     let outcome = engine.call(call).await;
     let took = started.elapsed();
-    // As accurate as the clock of the runtime is.
+    // The accuracy of the runtime clock.
     assert!(outcome.success() || took.subsec_millis() < 20, "{took:?}");
     if let Err(error) = &outcome.result {
         assert!(matches!(error, ToolError::TimedOut { .. }), "{error:?}");
@@ -84,26 +84,26 @@ async fn a_call_ends_when_its_time_is_up() {
     };
     check(&[(0, Send)], None, (30, false)).await;
     check(&[(0, Send), (29, Reply)], None, (29, true)).await;
-    // The clock starts when the call leaves, however late that is.
+    // The timeout starts when the request is sent, at any time.
     check(&[(3, Send)], None, (33, false)).await;
     check(&[(45, Send)], None, (75, false)).await;
     check(&[(100, Send), (129, Reply)], None, (129, true)).await;
-    // One that never leaves, with a host that never gives up.
+    // A call that is never sent, with a host that never gives up.
     check(&[], None, (300, false)).await;
-    // Progress.
+    // Progress extends the deadline.
     check(&[(0, Send), (25, Progress)], None, (55, false)).await;
     check(&[(0, Send), (25, Progress), (50, Progress), (79, Reply)], None, (79, true)).await;
-    // The caller's own limit counts from the start, and nothing extends it.
+    // The timeout of the caller starts with the call, and nothing extends it.
     check(&[(0, Send), (4, Progress)], Some(5), (5, false)).await;
     check(&[(4, Send)], Some(5), (5, false)).await;
     check(&[(0, Send), (1, Ask), (50, Answer)], Some(40), (40, false)).await;
     check(&[(0, Send)], Some(500), (500, false)).await;
-    // People may take their time; the call has its own again when they are done.
+    // While user input is pending the deadline is suspended; afterwards the full timeout applies again.
     check(&[(0, Send), (10, Ask), (20, Answer)], None, (50, false)).await;
     check(&[(0, Send), (10, Ask), (200, Answer)], None, (230, false)).await;
     check(&[(0, Send), (10, Ask), (3_000, Answer), (3_001, Reply)], None, (3_001, true)).await;
     check(&[(0, Send), (10, Ask), (20, Ask), (100, Answer), (500, Answer)], None, (530, false)).await;
-    // What they take is not counted against the most that progress can give.
+    // Waiting for input does not count towards the cap on extensions by progress.
     let busy = (1..=14).map(|step| (step * 20, Progress));
     let asked: Vec<_> = [(0, Send)].into_iter().chain(busy).chain([(290, Ask), (400, Answer)]).collect();
     check(&asked, None, (410, false)).await;

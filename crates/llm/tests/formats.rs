@@ -1,5 +1,5 @@
-//! Texts as models write them, each with the calls that are meant: `texts.jsonl`, one per line. And what holds for every
-//! text: streams give what wholes give, nothing panics, time grows no faster than the text.
+//! Model outputs with the expected calls, from `texts.jsonl`, one per line; and invariants for any text: streaming gives the
+//! same result as reading the whole text, nothing panics, and the run time is linear in the length.
 
 #![expect(clippy::unwrap_used, reason = "a failed expectation fails the test")]
 
@@ -18,11 +18,11 @@ struct Case {
     calls: Vec<Value>,
     tools: Option<Vec<Value>>,
     prose: Option<String>,
-    /// The arguments of the one call, to the letter.
+    /// The exact arguments of the only call.
     raw: Option<String>,
     #[serde(default)]
     cut: bool,
-    /// White space at the ends of texts does not matter.
+    /// Ignores leading and trailing whitespace of texts.
     #[serde(default)]
     loose: bool,
     #[serde(default)]
@@ -95,7 +95,7 @@ fn what_was_mended_is_told_in_both_languages() {
     assert!(clean.calls[0].repaired.is_empty(), "{:?}", clean.calls[0].repaired);
 }
 
-/// Reads a text in pieces, and what was told while it came.
+/// Reads a text in chunks. Returns the result and the prose emitted while streaming.
 fn streamed(text: &str, known: &KnownTools, cuts: &[usize]) -> (Reading, String) {
     let mut reader = StreamReader::new(known);
     let (mut shown, mut from) = (String::new(), 0);
@@ -112,7 +112,7 @@ fn streamed(text: &str, known: &KnownTools, cuts: &[usize]) -> (Reading, String)
     (reading, shown)
 }
 
-/// Whether words that were told can turn out to be thoughts: where the text ends a thought that it did not begin.
+/// Whether emitted prose can turn out to be reasoning: the text closes a `think` element that it did not open.
 fn takes_back(text: &str) -> bool {
     text.contains("</think")
 }
@@ -154,20 +154,20 @@ fn words_are_told_while_they_come() {
     assert_eq!(shown, "It is sunny in Kyoto.\nAnd <b>warm</b> too. ");
 }
 
-/// The CPU time of this thread, which does not depend on the load of the machine.
+/// The CPU time of this thread, independent of the load of the machine.
 #[cfg(unix)]
 fn computed() -> Duration {
     rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime).try_into().unwrap()
 }
 
-/// The standard library does not know the CPU time of a thread.
+/// The standard library has no CPU time of a thread.
 #[cfg(not(unix))]
 fn computed() -> Duration {
     static START: std::sync::LazyLock<std::time::Instant> = std::sync::LazyLock::new(std::time::Instant::now);
     START.elapsed()
 }
 
-/// Time for a text of that size, at its best.
+/// The minimum time for reading this text.
 fn time(text: &str) -> Duration {
     let known = KnownTools::new([KnownTool::new("f", None)]);
     let once = || {
@@ -214,7 +214,7 @@ fn time_grows_no_faster_than_the_text() {
     for seed in seeds {
         let (short, long) = (seed.repeat(4_000 / seed.len()), seed.repeat(32_000 / seed.len()));
         let (one, eight) = (time(&short), time(&long));
-        // Eight times the text; a quadratic reader would take sixty-four times as long.
+        // Eight times the length; a quadratic reader would take sixty-four times as long.
         let most = one.max(Duration::from_millis(8)) * 24;
         assert!(eight < most, "{seed:?}: {one:?} for 4 kB, {eight:?} for 32 kB");
     }

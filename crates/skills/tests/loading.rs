@@ -1,5 +1,5 @@
-//! Skills as people write them, for Claude Code and Codex, in two languages and with odd frontmatter: found, read, hidden
-//! by one another, and looked over; with far too many of them, too.
+//! Skills written for Claude Code and Codex, in two languages and with unusual frontmatter: discovered, parsed, shadowed by one
+//! another, and validated; also with far too many of them.
 
 #![cfg(unix)]
 #![expect(clippy::unwrap_used, reason = "a failed expectation fails the test")]
@@ -28,7 +28,7 @@ async fn book(roots: Vec<Root>) -> Arc<SkillRegistry> {
     book
 }
 
-/// A skill in a folder of skills.
+/// Creates a skill in a folder of skills.
 fn skill(folder: &Path, name: &str, text: &str) -> PathBuf {
     let own = folder.join(name);
     fs::create_dir_all(&own).unwrap();
@@ -75,12 +75,12 @@ async fn five_skills_of_other_agents_load() {
         described("sql-review")
             .starts_with("Reviews SQL queries and migrations for correctness, locking and speed. Use")
     );
-    // What other agents add is kept.
+    // Keys of other agents are kept.
     let sql = &shelf.named("sql-review").unwrap().skill;
     assert_eq!(sql.frontmatter["hooks"]["PostToolUse"][0]["matcher"], "Write|Edit");
     assert_eq!(sql.frontmatter["disable-model-invocation"], false);
     assert_eq!(shelf.named("yue-bao").unwrap().skill.frontmatter["metadata"]["审核"], "是");
-    // Only what a strict reader reads alike is served to others.
+    // Only skills that a strict YAML parser reads identically are served to other programs.
     let servable: Vec<&str> = shelf
         .skills
         .iter()
@@ -140,7 +140,7 @@ async fn what_cannot_be_used_is_named_and_costs_nothing_else() {
     assert!(told[4].starts_with("no-description:2 there is no `description`"), "{told:#?}");
     assert_eq!(told[5], "no-end:1 the frontmatter has no end");
     assert_eq!(told[6], "no-frontmatter:1 the file does not begin with `---`");
-    // What is wrong further down is told when it is wanted.
+    // Errors in the body are reported when the body is read.
     let text = |name: &str| use_skill::instructions(&book, &shelf.named(name).unwrap().skill);
     assert!(text("late").unwrap_err().say(Lang::En).contains("is not UTF-8 from line 6 on"));
     assert!(text("huge").unwrap_err().say(Lang::En).contains("larger than 1024 KiB"));
@@ -171,7 +171,7 @@ async fn the_projects_skills_come_first_once_they_are_approved() {
             shelf.skills.iter().map(|known| (known.standing.name(), known.is_used())).collect();
         state
     };
-    // What nobody agreed to hides nothing.
+    // An unapproved skill does not shadow others.
     assert_eq!(state(), [("unapproved", false), ("own", true)]);
     let theirs = Arc::clone(&book.shelf().skills[0].skill);
     let digest = book.files_of(&theirs).unwrap().digest();
@@ -179,7 +179,7 @@ async fn the_projects_skills_come_first_once_they_are_approved() {
     book.stand_again().await;
     assert_eq!(state(), [("approved", true), ("own", false)]);
     assert_eq!(book.shelf().skills[1].hidden_by.as_deref(), Some(theirs.file.as_path()));
-    // Any change takes the approval back: a new file, another text, a right to be run.
+    // Any change invalidates the approval: a new file, a changed text, an executable bit.
     fs::write(theirs.folder.join("new.md"), "x").unwrap();
     book.stand_again().await;
     assert_eq!(state(), [("changed", false), ("own", true)]);
@@ -202,7 +202,7 @@ async fn a_skill_that_asks_for_more_waits_for_its_owner_wherever_it_lies() {
     skill(folder.path(), "asks", text);
     let own = book(vec![root(folder.path(), Origin::User)]).await;
     assert_eq!(own.shelf().skills[0].standing, ApprovalState::Unapproved);
-    // What the config grants need not be asked for again.
+    // Grants in the config need no approval.
     let grants = toolhub_skills::Grants { network: true, read: vec![".".to_owned()], ..Default::default() };
     let options = SkillOptions {
         roots: vec![root(folder.path(), Origin::User)],
@@ -272,7 +272,7 @@ fn a_new_skill_is_a_good_one() {
     ] {
         let made = make(folder.path(), name, (kind, lang)).unwrap();
         let looked = validate(&made);
-        // All that is left to do is to say what it is for.
+        // The only remaining advice is to write the description.
         assert_eq!(looked[0].faults.len(), 1, "{looked:#?}");
         let fault = &looked[0].faults[0];
         assert_eq!((fault.weight, fault.line), (Weight::Advice, Some(3)), "{fault:?}");

@@ -1,5 +1,5 @@
-//! Approvals through the real program: a server whose definitions change between runs, told of or held back; and
-//! definitions with something hidden in them, which are never printed as they are.
+//! Approvals through the real program: a server whose definitions change between runs, which causes a warning or a quarantine;
+//! and definitions with hidden characters, which are never printed unescaped.
 
 #![expect(clippy::unwrap_used, reason = "a failed expectation fails the test")]
 
@@ -10,7 +10,7 @@ use toolhub_core::Event;
 use toolhub_testkit::CommandLine;
 use toolhub_testkit::scripted::{self, Script};
 
-/// A server whose definitions a test changes without touching its configuration.
+/// A server whose definitions a test changes without changing its configuration.
 struct Changing {
     cli: CommandLine,
     script: PathBuf,
@@ -63,7 +63,7 @@ fn a_definition_that_changed_after_approval_is_told() {
     assert_eq!((server.trust("sheet"), server.trust("other")), ("approved".into(), "unseen".into()));
     let (code, _, stderr) = server.run(&["call", "sheet"]);
     assert_eq!((code, stderr.as_str()), (0, ""));
-    // Another spelling of the same definition is the same definition.
+    // A different JSON spelling of the same definition counts as unchanged.
     let spelt =
         r#"{ "inputSchema": {"type":"object"}, "description": "Reads\u0020a sheet.", "name": "sheet" }"#;
     server.becomes(&serde_json::from_str(spelt).unwrap());
@@ -96,7 +96,7 @@ fn a_definition_that_changed_after_approval_is_told() {
     assert_eq!(code, 0);
     assert!(stdout.contains("! changed since approved: `sheet` (s)"), "{stdout}");
 
-    // The change is told against what was approved, however often the definition changed since.
+    // The diff is relative to the approved definition, even after several changes.
     server.becomes(&sheet("Reads a sheet, and sends it far away."));
     let (_, stdout, _) = server.run(&["tools", "diff", "sheet"]);
     assert!(stdout.starts_with("sheet (s)  approved ") && stdout.contains(" ago → now\n"), "{stdout}");
@@ -140,7 +140,7 @@ fn a_pinned_definition_that_changed_is_held_back() {
         let listed = server.cli.run(&["tools", "approve", "--list", "--json"]).json();
         assert_eq!(listed[1]["trust"], "quarantined", "{listed}");
 
-        // Another source of the same name serves, and the one that changed is the one that is meant.
+        // A tool of the same name at another source serves the call; `approve` selects the changed one.
         let script = Script::legacy().tool(sheet("Mine.")).on("tools/call:sheet", json!([{"text": "mine"}]));
         server.cli.server("t", &script);
         assert_eq!(server.cli.run(&["servers", "refresh", "t"]).code, Some(0));
@@ -179,7 +179,7 @@ fn approvals_are_taken_back() {
     assert_eq!(server.run(&["tools", "approve", "--server", "none"]).0, 2);
 }
 
-/// Where nobody knows what was approved, what is pinned is not used.
+/// Without a readable approval record, pinned tools are not used.
 #[test]
 fn without_the_record_what_is_pinned_is_held_back() {
     for (pin, code) in [("block", 1), ("warn", 0)] {
@@ -222,7 +222,7 @@ fn what_is_hidden_in_a_definition_is_pointed_out_and_never_printed_raw() {
         &["doctor"],
         &["explain", "sheet"],
     ] {
-        // Also with colours, as on a terminal.
+        // With colours, too, as on a terminal.
         for color in ["never", "always"] {
             let (_, stdout, stderr) = server.run(&[&["--color", color], args].concat());
             let plain =
@@ -256,7 +256,7 @@ fn what_is_hidden_in_a_definition_is_pointed_out_and_never_printed_raw() {
     let (_, stdout, _) = server.run(&["doctor"]);
     assert!(stdout.contains("! suspicious: `sheet` (s)"), "{stdout}");
 
-    // Programs get the definition as it was given, and the findings beside it.
+    // JSON output contains the definition unchanged, with the findings beside it.
     let shown = server.cli.run(&["tools", "show", "sheet", "--json"]).json();
     assert_eq!(shown["description"], text);
     let kinds: Vec<&str> =
@@ -270,7 +270,7 @@ fn what_is_hidden_in_a_definition_is_pointed_out_and_never_printed_raw() {
     assert_eq!(server.run(&["tools", "approve", "sheet"]).0, 0, "what was agreed to is not asked again");
 }
 
-/// A hub that runs on hears what was approved elsewhere: when a definition comes anew, and when it would refuse one.
+/// A running hub takes over approvals made by another process: when a definition arrives, and before it would refuse one.
 #[tokio::test]
 async fn a_running_hub_hears_of_approvals_made_elsewhere() {
     use toolhub::settings::Places;

@@ -1,5 +1,5 @@
-//! Keeps `docs/reference/toolhub.schema.json` equal to the schema of the settings, and the schema true to what `toolhub.toml` may say.
-//! `WRITE_DOCS=1 cargo test -p toolhub --test config_schema` writes the file anew.
+//! Keeps `docs/reference/toolhub.schema.json` equal to the schema of the settings, and the schema consistent with the accepted
+//! contents of `toolhub.toml`. `WRITE_DOCS=1 cargo test -p toolhub --test config_schema` regenerates the file.
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a failed expectation fails the test")]
 
@@ -65,7 +65,7 @@ fn accepts_the_examples_of_the_documents() {
                     true => format!("[[servers]]\nid = \"a\"\n{text}"),
                     false => text.clone(),
                 };
-                // A hash is left out in documents.
+                // Documents abbreviate a hash.
                 let whole = whole.replace("\"…\"", &format!("\"{}\"", "0".repeat(64)));
                 let refusals = refusals(&whole);
                 assert!(refusals.is_empty(), "{}: {refusals:?}\n{whole}", path.display());
@@ -76,12 +76,12 @@ fn accepts_the_examples_of_the_documents() {
     assert!(checked >= 6, "{checked} examples were found");
 }
 
-/// Whether a block is of `toolhub.toml`, and not of another program's file.
+/// Whether a block belongs to `toolhub.toml`, not to a file of another program.
 fn is_settings(text: &str) -> bool {
     !["[mcp_servers", "[package", "[dependencies", "[profile."].iter().any(|head| text.contains(head))
 }
 
-/// The string literals of a Rust file, with the escapes that configs use.
+/// The string literals of a Rust file, with the escapes used in configs.
 fn literals(text: &str) -> Vec<String> {
     let mut found = Vec::new();
     let mut rest = text;
@@ -112,7 +112,7 @@ fn literals(text: &str) -> Vec<String> {
     found
 }
 
-/// Every text in the tests that the program reads without a warning is accepted, too.
+/// The schema accepts every text in the tests that the program reads without a warning.
 #[test]
 fn accepts_what_the_tests_configure() {
     let tables: Vec<String> = schema()["properties"].as_object().unwrap().keys().cloned().collect();
@@ -142,7 +142,7 @@ fn accepts_what_the_tests_configure() {
     candidates.sort();
     candidates.dedup();
     for text in candidates {
-        // The program itself decides whether a text is right: a warning or an error is none of an editor's business.
+        // The program decides whether a text is valid; texts with a warning or an error are skipped.
         fs::write(cli.folder().join("toolhub.toml"), &text).unwrap();
         let ran = cli.run(&["servers", "list", "--no-hub"]);
         let is_right = ran.code == Some(0)
@@ -180,7 +180,7 @@ fn refuses_unknown_keys_and_wrong_values() {
     }
 }
 
-/// `cargo xtask tidy` keeps the page complete: it names every key and no other.
+/// `cargo xtask tidy` keeps the page complete: it lists every key and no other.
 #[test]
 fn has_every_key_of_the_reference_and_no_other() {
     fn collect(schema: &Value, keys: &mut BTreeSet<String>) {
@@ -220,7 +220,7 @@ fn has_every_key_of_the_reference_and_no_other() {
     }
     named.remove("toolhub.toml");
     named.remove("mcp.json");
-    // The page names the annotations of MCP in a sentence.
+    // The page mentions the MCP annotations in a sentence.
     keys.retain(|key| !key.ends_with("Hint"));
     assert_eq!(keys, named);
 }

@@ -1,4 +1,4 @@
-//! Meeting servers of both eras over both transports, through the hub, with nothing left behind.
+//! Connecting to servers of both eras over both transports through the hub, without leftover processes.
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a failed expectation fails the test")]
 
@@ -55,7 +55,7 @@ async fn over_http_with_json_and_event_streams() {
     }
 }
 
-/// Old servers ignore what they do not know, or end on it; the answer is remembered, so only the first meeting pays.
+/// Legacy servers may ignore unknown methods or exit; the detected era is cached, so that only the first connection is slow.
 #[tokio::test]
 async fn odd_old_servers_are_met_and_remembered() {
     for oddity in [json!([{"ignore": true}]), json!([{"exit": 1}])] {
@@ -270,7 +270,7 @@ async fn twice(n: i64) -> i64 {
 #[tokio::test]
 async fn mcp_comes_before_native_and_native_is_the_fallback() {
     let tool = |hints| json!({"name": "twice", "annotations": hints, "inputSchema": {"type": "object"}});
-    // Without hints one is tried after the other; with them both begin, and one of them dies.
+    // Without hints the candidates run sequentially; with them both start, and one of them dies.
     let script = Script::legacy().tool(tool(json!({})));
     let dies = Script::legacy()
         .tool(tool(json!({"readOnlyHint": true})))
@@ -284,7 +284,7 @@ async fn mcp_comes_before_native_and_native_is_the_fallback() {
     }
 }
 
-/// What era a server speaks is remembered, and asked again by whoever tests the server.
+/// The era of a server is cached; `servers test` detects it again.
 #[test]
 fn a_server_that_is_tested_is_asked_for_its_era_again() {
     let mut cli = CommandLine::new(env!("CARGO_BIN_EXE_toolhub"));
@@ -292,7 +292,7 @@ fn a_server_that_is_tested_is_asked_for_its_era_again() {
     let era = || cli.run(&["servers", "list", "--json"]).json()[0]["era"].clone();
     assert_eq!(cli.run(&["servers", "test", "s"]).code, Some(0));
     assert_eq!(era(), "legacy");
-    // The same program learns the new era, as one does that was only too slow to tell.
+    // The same program now supports the modern era, like a server that had only been too slow to answer the probe.
     let config: Value =
         serde_json::from_str(&std::fs::read_to_string(cli.folder().join("mcp.json")).unwrap()).unwrap();
     let script = config["mcpServers"]["s"]["args"][1].as_str().unwrap();
@@ -303,7 +303,8 @@ fn a_server_that_is_tested_is_asked_for_its_era_again() {
     assert_eq!(era(), "modern");
 }
 
-/// Programs that start all at once keep each other from starting in time, so only a few do; and all are ready in the end.
+/// Programs that all start at once would delay each other beyond the timeout, so that only a few start concurrently; all are
+/// ready in the end.
 #[tokio::test]
 async fn servers_are_started_a_few_at_a_time() {
     let delay = std::time::Duration::from_millis(300);
@@ -320,8 +321,8 @@ async fn servers_are_started_a_few_at_a_time() {
     hub.close().await;
 }
 
-/// A ping without the marks of the modern era makes servers of both eras take us for a legacy client. One that is slow to
-/// start is not started twice.
+/// A ping without the modern `_meta` members would make dual-era servers treat the hub as a legacy client. A slow server is not
+/// started twice.
 #[tokio::test]
 async fn the_probe_disturbs_no_server_and_waits_for_a_slow_one() {
     for (delay, pings) in [(0_u64, 0), (1_500, 1)] {
@@ -344,7 +345,7 @@ async fn the_probe_disturbs_no_server_and_waits_for_a_slow_one() {
     }
 }
 
-/// Lines on stdout that are JSON and no JSON-RPC are a log.
+/// Lines on stdout that are JSON but not JSON-RPC are treated as log output.
 #[tokio::test]
 async fn a_log_of_json_on_stdout_fails_no_call() {
     let noise = json!([

@@ -1,5 +1,4 @@
-//! What users meet at the command line when something is odd, through the real program: messages, deadlines, files left
-//! behind.
+//! Unusual situations on the command line, with the real program: messages, timeouts, leftover files.
 
 #![expect(clippy::unwrap_used, reason = "a failed expectation fails the test")]
 
@@ -18,7 +17,7 @@ fn cli() -> CommandLine {
     cli
 }
 
-/// What a command prints that is given a text on its standard input.
+/// The output of a command with this text on standard input.
 fn fed(cli: &CommandLine, args: &[&str], text: &str) -> (Option<i32>, String, String) {
     let mut command = cli.command(args);
     let mut child =
@@ -128,7 +127,7 @@ fn an_unreachable_endpoint_falls_back_to_rules() {
     assert_eq!((output.status.code(), out.trim()), (Some(0), "1081"), "{err}");
     assert_eq!(err.lines().count(), 1, "{err}");
     assert!(err.contains("planned by rules") && err.contains("`OPENAI_BASE_URL`"), "{err}");
-    // A model that is asked for by name must be had.
+    // A model that is requested by name must be available.
     let mut command = cli.command(&["ask", "23*47", "--model", "m"]);
     let output = command.env("OPENAI_BASE_URL", "http://127.0.0.1:9/v1").output().unwrap();
     assert!(String::from_utf8_lossy(&output.stderr).contains("127.0.0.1:9"), "{output:?}");
@@ -200,7 +199,7 @@ fn servers_are_added_in_the_forms_that_users_type() {
     let file = Script::legacy().plain_tool("work").tool(evil).write(cli.folder());
     let program = binary();
     let (program, file) = (program.to_str().unwrap(), file.to_str().unwrap());
-    // Without `--`, as other programs take it; the program's own options are not ours.
+    // Without `--`; the options of the added program are not parsed as options of toolhub.
     let ran = cli.run(&["servers", "add", "plain", program, "stdio", file]);
     assert_eq!(ran.code, Some(0), "{ran:?}");
     assert!(ran.stdout.contains("work") && ran.stdout.contains("suspicious"), "{ran:?}");
@@ -237,7 +236,7 @@ fn removing_a_server_removes_what_belongs_to_it() {
     assert_eq!(cli.run(&["servers", "add", "s", "--no-test", program, "stdio", file]).code, Some(0));
     let listed = cli.run(&["servers", "list"]).stdout;
     assert!(listed.contains("new") && !listed.contains("not found"), "{listed}");
-    // The same entry, removed and added again, is new as well.
+    // The same entry counts as new after it was removed and added again.
     assert_eq!(cli.run(&["servers", "test", "s"]).code, Some(0));
     assert_eq!(cli.run(&["tools", "approve", "work", "--source", "s"]).code, Some(0));
     assert_eq!(cli.run(&["servers", "remove", "s"]).code, Some(0));
@@ -334,7 +333,7 @@ fn doctor_tests_the_data_folder_and_says_each_thing_once() {
     assert_eq!(lines.len(), all, "{ran:?}");
 }
 
-/// The welcome and the clock are written as Chinese readers expect, examples and punctuation included.
+/// The welcome text and the time follow Chinese conventions, including examples and punctuation.
 #[test]
 fn welcome_and_time_are_localized_in_chinese() {
     let cli = cli();
@@ -350,7 +349,7 @@ fn welcome_and_time_are_localized_in_chinese() {
     assert!(time.stdout.contains("（Asia/Tokyo，星期"), "{time:?}");
 }
 
-/// A data folder on a file system of its own, filled to the last block between the calls.
+/// A data folder on a separate file system, which is filled to the last block between the calls.
 #[cfg(target_os = "linux")]
 #[test]
 fn full_disk_is_named_with_the_next_step_and_nothing_is_changed() {

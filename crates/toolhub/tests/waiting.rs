@@ -1,5 +1,5 @@
-//! How long a call waits for servers that were never listed: not at all where they could not be asked first, a moment where
-//! they could, as long as connecting may take where the call needs them, and once for one that hangs.
+//! How long a call waits for servers that were never listed: not at all if they come after a known candidate, briefly if they
+//! come before it, up to the connect timeout if the call needs them, and only once for one that hangs.
 
 use std::time::{Duration, Instant};
 
@@ -25,7 +25,7 @@ async fn who_comes_after_a_known_candidate_is_not_met_for_it() {
     hub.close().await;
 }
 
-/// One that comes before a known candidate might have the tool: it costs one call a moment, and the next ones nothing.
+/// A server before a known candidate might have the tool: it delays one call briefly, and later ones not at all.
 #[test]
 fn who_comes_before_a_known_candidate_is_waited_for_a_moment() {
     let mut cli = CommandLine::new(env!("CARGO_BIN_EXE_toolhub"));
@@ -41,12 +41,12 @@ fn who_comes_before_a_known_candidate_is_waited_for_a_moment() {
         assert_eq!(Journal::read(&journal).events("start").len(), 1, "it is met once, and by one program");
     }
     let listed = cli.run(&["servers", "list", "--json"]).json();
-    // No call needed it, so nothing is known of it.
+    // No call needed the server, so nothing is recorded about it.
     assert_eq!((&listed[0]["state"], &listed[0]["failures"]), (&json!("new"), &json!(0)), "{listed}");
     assert_eq!(listed[0]["error"], json!(null), "{listed}");
 }
 
-/// A call that does not need a slow server says nothing about it, and does not shorten the wait of one that needs it.
+/// A call that does not need a slow server does not mention it, and does not shorten the wait of a call that needs it.
 #[test]
 fn a_slow_server_is_waited_for_by_the_call_that_needs_it() {
     let mut cli = CommandLine::new(env!("CARGO_BIN_EXE_toolhub"));
@@ -60,7 +60,8 @@ fn a_slow_server_is_waited_for_by_the_call_that_needs_it() {
     assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), "{\"n\":1}\n"), "{ran:?}");
 }
 
-/// A call with too little time is remembered as that, and the next one with more time waits for the server all the same.
+/// A wait cut short by the timeout of a call is recorded as such; a later call with more time waits for the full connect
+/// timeout.
 #[test]
 fn a_wait_that_was_cut_short_does_not_shorten_the_next() {
     let mut cli = CommandLine::new(env!("CARGO_BIN_EXE_toolhub"));
@@ -75,7 +76,7 @@ fn a_wait_that_was_cut_short_does_not_shorten_the_next() {
     assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), "{\"n\":1}\n"), "{ran:?}");
 }
 
-/// One that hung for the whole time of connecting is a failure, which is not paid for again by the next unknown name.
+/// A server that hung for the whole connect timeout counts as failed; the next unknown name does not wait for it again.
 #[test]
 fn a_server_that_hung_for_its_whole_time_is_not_waited_for_again() {
     let mut cli = CommandLine::new(env!("CARGO_BIN_EXE_toolhub"));
@@ -92,7 +93,7 @@ fn a_server_that_hung_for_its_whole_time_is_not_waited_for_again() {
     }
 }
 
-/// Many servers need longer than that to start. They are listed while the call runs, and the next call knows them.
+/// Many servers need longer to start. They are listed while the call runs, and the next call uses them.
 #[test]
 fn a_slow_server_is_listed_while_the_call_runs() {
     let mut cli = CommandLine::new(env!("CARGO_BIN_EXE_toolhub"));

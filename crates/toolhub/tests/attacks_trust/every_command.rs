@@ -1,5 +1,4 @@
-//! Every command of the program, found in its own help, in a folder that wants to run programs, contact addresses and
-//! learn secrets.
+//! Runs every command that the help lists in a folder that tries to run programs, contact addresses and read secrets.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
@@ -9,14 +8,14 @@ use serde_json::{Value, json};
 
 use super::hostile::{SECRET, SKILL_TEXT, Victim, initialize, request, talk_stdio};
 
-/// A command and its flags that take no value, as `--help` lists them.
+/// A command and its flags without a value, as listed by `--help`.
 #[derive(Debug)]
 struct Leaf {
     path: Vec<String>,
     flags: Vec<String>,
 }
 
-/// Flags that do not belong here: they trust the folder, never end, or are tested by themselves.
+/// Excluded flags: they trust the folder, never end, or have their own tests.
 const LEFT_OUT: [&str; 6] = ["--trust", "--help", "--version", "--follow", "--stdio", "--yes"];
 
 fn leaves(victim: &Victim) -> Vec<Leaf> {
@@ -48,14 +47,14 @@ fn leaves(victim: &Victim) -> Vec<Leaf> {
             })
             .map(|(_, flag)| flag.trim_end_matches("...").to_owned())
             .filter(|flag| !LEFT_OUT.contains(&flag.as_str()));
-        // A command with subcommands may be one by itself, too.
+        // A command with subcommands may also run without one.
         leaves.push(Leaf { flags: flags.collect(), path });
     }
     leaves.sort_by(|one, other| one.path.cmp(&other.path));
     leaves
 }
 
-/// Arguments with which a command does what it is for. A command that is not listed is run without any and with a name.
+/// Arguments that make a command do its work. Commands that are not listed run without arguments and with a name.
 fn arguments() -> BTreeMap<&'static str, Vec<Vec<&'static str>>> {
     BTreeMap::from([
         ("ask", vec![vec!["what time is it in Tokyo?"], vec!["--no-llm", "use the bad skill"]]),
@@ -149,7 +148,7 @@ fn no_command_starts_a_server_of_a_shared_file() {
     run_every_command(&Victim::new().with_shared_servers());
 }
 
-/// Requests that would need every server, as a client sends them.
+/// Client requests that would need every server.
 fn requests() -> Vec<Value> {
     vec![
         initialize(),
@@ -176,7 +175,7 @@ fn serve_over_stdio_uses_nothing_of_an_untrusted_folder() {
         victim.assert_unharmed("serve --stdio");
         let said = serde_json::to_string(&answers).unwrap();
         assert!(!said.contains(SKILL_TEXT) && !said.contains(SECRET), "{said}");
-        // It serves the user's own tools meanwhile, and says why on standard error.
+        // Meanwhile the hub serves the tools of the user, and explains the rest on standard error.
         assert!(said.contains("calculate"), "{said}");
         assert!(ran.stderr.contains("not used until you trust"), "{ran:?}");
     }
@@ -213,7 +212,7 @@ fn serve_over_http_uses_nothing_of_an_untrusted_folder() {
     child.wait().unwrap();
 }
 
-/// The control: the same folder, trusted, does all of what was refused.
+/// Control: in the same folder, once trusted, everything that was refused happens.
 #[test]
 fn a_trusted_folder_starts_its_programs_and_contacts_its_addresses() {
     let victim = Victim::new().with_empty_config();

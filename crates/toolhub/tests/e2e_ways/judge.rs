@@ -1,11 +1,11 @@
-//! Judges what the program answered to a request with `--json`. Only what the model did itself counts: an answer by rules,
-//! or one that the hub put together for want of the model's words, is no merit of the model.
+//! Judges the `--json` answer of the program to a request. Only work of the model counts: an answer by rules, or one that the
+//! hub composed because the model gave none, does not.
 
 use serde_json::Value;
 
 use crate::requests::{Request, Right, Shown};
 
-/// Words that say that something cannot be done.
+/// Phrases that state that something cannot be done.
 const DECLINES: [&str; 16] = [
     "can't",
     "cannot",
@@ -25,16 +25,16 @@ const DECLINES: [&str; 16] = [
     "不支持",
 ];
 
-/// How one request came out.
+/// The verdict on one request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Judged {
-    /// Whether the model did it, and not the rules.
+    /// The model answered, not the rules.
     pub(crate) by_model: bool,
-    /// The right tools were called with success; none, where none is right.
+    /// The expected tools were called successfully; none if none is expected.
     pub(crate) tools: bool,
-    /// Their arguments were right, too.
+    /// Their arguments were right as well.
     pub(crate) arguments: bool,
-    /// What the model said in the end is right.
+    /// The final answer of the model is right.
     pub(crate) answer: bool,
 }
 
@@ -76,7 +76,7 @@ fn fits(shown: &Shown, step: &Value) -> bool {
     }
 }
 
-/// Whether a text tells the hour and the minute of a result like `2026-11-15 14:22:37 +01:00 …`, on either clock.
+/// Whether a text contains the hour and minute of a result like `2026-11-15 14:22:37 +01:00 …`, in 24-hour or 12-hour form.
 fn tells(text: &str, step: &Value) -> bool {
     let time =
         step["result"].as_str().and_then(|result| result.split_whitespace().nth(1)).unwrap_or_default();

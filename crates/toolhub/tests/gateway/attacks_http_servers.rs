@@ -1,5 +1,5 @@
-//! Attacks through servers over HTTP: what a status 404 lets happen twice, whose messages a server without sessions sends, and
-//! whose failures open its circuit.
+//! Attacks through servers over HTTP: double execution after a status 404, messages of servers without sessions, and failures
+//! that open the circuit for others.
 
 use std::path::Path;
 use std::time::Duration;
@@ -15,7 +15,7 @@ fn lines(path: &Path) -> usize {
     std::fs::read_to_string(path).map_or(0, |text| text.lines().count())
 }
 
-/// A call within a session runs, and then the answer has status 404.
+/// A call within a session runs, and then the response has status 404.
 #[tokio::test]
 async fn changing_call_runs_once_if_its_session_answers_404() {
     let folder = tempfile::tempdir().unwrap();
@@ -50,7 +50,7 @@ async fn changing_call_runs_once_if_its_session_answers_404() {
         let answer = client.call("change", "{}").await;
         assert!(format!("{answer:?}").contains(expect), "{name}: {answer:?}");
         assert_eq!(lines(&count), 1, "{name}");
-        // The control: what only reads is read again in a new session.
+        // Control: a read-only call is repeated in a new session.
         assert_eq!(client.call("reads", "{}").await.text(), "read", "{name}");
         assert_eq!(lines(&count), 3, "{name}");
     }
@@ -65,7 +65,7 @@ fn question() -> Value {
         "message": "ann, your password?", "requestedSchema": {"type": "object", "properties": {}}}, "wait": false})
 }
 
-/// A server without sessions that logs and asks on each of its streams a while after it was opened.
+/// A server without sessions that sends a log message and a request on each stream some time after it was opened.
 fn without_sessions() -> Script {
     let speaks = json!([{"content_type": "text/event-stream"}, {"delay_ms": 1500}, {"notify": log()},
         {"request": question()}, {"ignore": true}]);
@@ -109,16 +109,16 @@ async fn memory_of_callers_outlives_connections_to_a_server_without_sessions() {
         let (serving, [ann, bob]) = for_two_before(json!({"url": server.url}), settings);
         let first = legacy(&serving, &ann).await;
         first.call("quick", "{}").await.text();
-        // The connection is given up, and the next call makes another.
+        // The connection is closed when idle, and the next call opens another.
         tokio::time::sleep(Duration::from_millis(1500)).await;
         let next = if same { first } else { legacy(&serving, &bob).await };
         let answer = next.ask("1", "tools/call", SLOW).await;
-        // The control: one principal alone is told, also over another connection.
+        // Control: a single principal gets the messages, also over another connection.
         assert_eq!(hears_of_ann(&answer), same, "{answer:?}");
     }
 }
 
-/// The server closes the connection for some arguments, as a crashing handler does, and answers all else.
+/// The server closes the connection for some arguments, like a crashing handler, and answers all others.
 #[tokio::test]
 async fn lost_calls_of_one_caller_do_not_open_the_circuit_for_others() {
     for script in [Script::legacy(), Script::modern()] {
@@ -136,7 +136,7 @@ async fn lost_calls_of_one_caller_do_not_open_the_circuit_for_others() {
             ann.call("bad", "{}").await.result();
         }
         assert_eq!(bob.call("echo", "{}").await.text(), "{}");
-        // The control: a server that is gone is not tried for ever.
+        // Control: the circuit of an unreachable server opens.
         drop(server);
         for _ in 0..8 {
             ann.call("echo", "{}").await.result();

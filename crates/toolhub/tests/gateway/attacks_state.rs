@@ -1,5 +1,5 @@
-//! Attacks with `requestState` of servers: a state continues a request, so it is good for the principal and the request that it
-//! was issued for, and for nobody else.
+//! Attacks with the `requestState` of servers: a state continues a request, so it is valid only for the principal and the
+//! request that it was issued for.
 
 use std::path::Path;
 
@@ -18,7 +18,7 @@ fn asks() -> Value {
     json!({"resultType": "input_required", "inputRequests": {"ok": question}, "requestState": STATE})
 }
 
-/// A server that wants the first payment confirmed.
+/// A server that requires a confirmation of the first payment.
 fn bank(journal: &Path) -> Script {
     Script::modern()
         .plain_tool("pay")
@@ -40,7 +40,7 @@ fn state_of(answer: &Answer) -> Value {
     serde_json::from_str::<Value>(answer.result()).unwrap()["requestState"].clone()
 }
 
-/// The states that reached the server, and the calls of tools.
+/// The states that reached the server, and the number of tool calls.
 fn seen(journal: &Path) -> (Vec<Value>, usize) {
     let seen = Journal::read(journal);
     let states = seen.messages().into_iter().map(|message| message["params"]["requestState"].clone());
@@ -62,7 +62,7 @@ async fn rejects_request_state_of_another_principal() {
         }
     }
     assert_eq!(seen(&journal), (Vec::new(), 1), "only the first call of ann reached the server");
-    // A legacy client has no such members: what it sends is a call like any other.
+    // Legacy requests have no such member: the gateway treats the request as a new call.
     let old = RawClient::with_token(&serving.url(), Era::Legacy, Some(&bob)).await;
     assert_eq!(old.ask("3", "tools/call", &retry("pay", &token)).await.text(), "paid");
     assert_eq!(old.ask("3", "tools/call", &retry("pay", &json!(STATE))).await.text(), "paid");
@@ -73,7 +73,7 @@ async fn rejects_request_state_of_another_principal() {
             .iter()
             .all(|message| message["params"]["inputResponses"].is_null())
     );
-    // The control: whom it was issued to gets on with it, and the server gets its own state.
+    // Control: the principal that it was issued to can continue, and the server gets its original state.
     assert_eq!(ann.ask("4", "tools/call", &retry("pay", &token)).await.text(), "paid");
     assert_eq!(ann.ask("5", "tools/call", &through_call_tool(&token)).await.text(), "paid");
     assert_eq!(seen(&journal).0, [json!(STATE), json!(STATE)]);
@@ -95,7 +95,7 @@ async fn rejects_request_state_of_another_request_or_server() {
             let refused = client.ask("2", "tools/call", &retry(name, state)).await;
             assert_eq!(refused.error(), -32602, "{name} {state}");
         }
-        // Answers without a state are no secret of anybody.
+        // Responses without a state are accepted.
         let answers = retry(name, &Value::Null);
         assert!(client.ask("2", "tools/call", &answers).await.last().result.is_some(), "{name}");
     }
@@ -103,7 +103,7 @@ async fn rejects_request_state_of_another_request_or_server() {
     assert_eq!(client.ask("3", "tools/call", &retry("pay", &token)).await.text(), "paid");
 }
 
-/// Go's `encoding/json` ignores the case of keys, and so may read a state that is not checked.
+/// Go's `encoding/json` ignores the case of keys, and could read a state that was not checked.
 #[tokio::test]
 async fn passes_no_request_state_under_another_spelling() {
     let mut cli = hub("");
@@ -139,7 +139,7 @@ async fn passes_no_request_state_under_another_spelling() {
         let keys: Vec<&String> = params.as_object().unwrap().keys().collect();
         assert_eq!(keys, ["uri", "_meta"], "{params}");
     }
-    // The control.
+    // Control: the correct spelling works.
     let answers = json!({"ok": {"action": "accept"}});
     let again = format!(r#""uri":"r://one","inputResponses":{answers},"requestState":{token}"#);
     assert!(client.ask("3", "resources/read", &again).await.result().contains("read"));

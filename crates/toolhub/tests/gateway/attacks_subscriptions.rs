@@ -1,5 +1,4 @@
-//! Attacks on subscriptions: a caller takes back what it added and nothing of another, and leaves nothing behind beyond its
-//! budget.
+//! Attacks on subscriptions: a caller can remove only its own subscriptions, and leaves nothing behind beyond its budget.
 
 use std::path::Path;
 use std::time::Duration;
@@ -14,7 +13,7 @@ use crate::serving::PATIENCE;
 const SUBSCRIBE: &str = "resources/subscribe";
 const UNSUBSCRIBE: &str = "resources/unsubscribe";
 
-/// A server with one resource, whose list takes `list_ms` and each subscription `subscribe_ms`.
+/// A server with one resource; listing takes `list_ms`, each subscription `subscribe_ms`.
 fn script(journal: &Path, list_ms: u64, subscribe_ms: u64) -> Script {
     let resources = json!({"resources": [{"uri": "r://one", "name": "one"}]});
     let updated = json!({"method": "notifications/resources/updated", "params": {"uri": "r://one"}});
@@ -29,7 +28,7 @@ fn script(journal: &Path, list_ms: u64, subscribe_ms: u64) -> Script {
         .journal(journal)
 }
 
-/// How many subscriptions the server holds after each message: those it ends with, and the most at a time.
+/// The number of subscriptions at the server: at the end, and the maximum over time.
 fn held(journal: &Journal) -> (i64, i64) {
     let (mut now, mut most) = (0, 0);
     for method in journal.methods() {
@@ -51,7 +50,7 @@ async fn cancelled_subscribe_takes_no_subscription_of_another_with_it() {
         let bob = RawClient::with_token(&serving.url(), Era::Legacy, Some(&bob)).await;
         bob.call("touch", "{}").await.text();
         let mut stream = bob.listen().await;
-        // It is cancelled while the list is asked for, while the server is told, or when all is done.
+        // Cancelled during the list request, during the subscription, or after both.
         let cancelling = async {
             tokio::time::sleep(Duration::from_millis(pause)).await;
             let cancel =
@@ -66,13 +65,13 @@ async fn cancelled_subscribe_takes_no_subscription_of_another_with_it() {
             assert!(ann.ask("8", UNSUBSCRIBE, ONE).await.last().result.is_some());
         }
         ann.end().await;
-        // What was cancelled is taken back by now, and bob is still told.
+        // The cancelled subscription is removed by now, and bob still gets notifications.
         Journal::read(&journal).wait_for(|journal| held(journal).0 == 1, PATIENCE);
         tokio::time::sleep(Duration::from_millis(300)).await;
         assert_eq!(held(&Journal::read(&journal)), (1, 1), "{pause}");
         bob.call("touch", "{}").await.text();
         stream.until("notifications/resources/updated").await;
-        // The control: the last one to unsubscribe ends it.
+        // Control: the last unsubscribe ends it.
         assert!(bob.ask("2", UNSUBSCRIBE, ONE).await.last().result.is_some());
         assert_eq!(held(&Journal::read(&journal)).0, 0, "{pause}");
     }
@@ -92,7 +91,7 @@ async fn dropped_listen_leaves_no_subscriptions_behind() {
     };
     for round in 0..10 {
         let listen = ann.request("1", "subscriptions/listen", &wanted(round));
-        // Refused while the one before is being taken back, or dropped in the midst of it.
+        // Refused while the previous one is being removed, or dropped half-way.
         let _ = tokio::time::timeout(Duration::from_millis(100), listen.send()).await;
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
@@ -101,7 +100,7 @@ async fn dropped_listen_leaves_no_subscriptions_behind() {
     let mut seen = seen;
     seen.wait_for(|journal| held(journal).0 == 0, PATIENCE);
     assert!(held(&seen).1 <= 50, "{:?}", held(&seen));
-    // The control: the budget is free again, and another's was never touched.
+    // Control: the budget is free again, and that of another principal was never used.
     for token in [bob] {
         let other = RawClient::with_token(&serving.url(), Era::Modern, Some(&token)).await;
         for client in [&ann, &other] {

@@ -1,5 +1,5 @@
-//! Attacks of one principal on what belongs to another: tasks, sessions, streams, subscriptions and kept results; and
-//! methods that the gateway does not know.
+//! Attacks of one principal on the data of another: tasks, sessions, streams, subscriptions and stored results; and methods
+//! that the gateway does not support.
 
 use std::fs;
 
@@ -10,7 +10,7 @@ use crate::door::for_two_with;
 use crate::raw_client::{ERAS, Era, RawClient, Stream, http};
 use crate::serving::{Serving, hub};
 
-/// A server of 2025-11-25 whose tool becomes a task, and which shows all tasks to everyone.
+/// A server of 2025-11-25 whose tool creates a task, and which lists all tasks to every client.
 fn tasks(id: &str) -> Script {
     let task = |id: &str| json!({"taskId": id, "status": "working", "createdAt": "2025-11-25T00:00:00Z", "ttl": 60000});
     Script::legacy()
@@ -55,7 +55,7 @@ async fn tasks_are_shown_to_the_principal_that_made_them_alone() {
         {
             let refused = bob.ask("1", method, spelled).await;
             assert_eq!(refused.error(), -32602, "{method}");
-            // Nothing tells another's task from none.
+            // The error for a task of another principal equals that for an unknown task.
             assert_eq!(refused.last().error.as_ref().unwrap()["message"], format!("Unknown task: {task}"));
         }
         assert_eq!(bob.ask("1", method, r#""taskId":"mine","taskId":"t-1""#).await.error(), -32600);
@@ -63,12 +63,12 @@ async fn tasks_are_shown_to_the_principal_that_made_them_alone() {
     }
     assert_eq!(listed(&bob).await, [""; 0]);
     assert_eq!((reached("tasks/list"), reached("tasks/get")), (0, 0));
-    // The control: whoever made it has it.
+    // Control: its creator has access.
     assert_eq!(listed(&ann).await, ["t-1"]);
     assert_eq!(ann.ask("1", "tasks/result", r#""taskId":"t-1""#).await.text(), "the secret of t-1");
     assert!(ann.ask("1", "tasks/get", r#""taskId":"t-1""#).await.result().contains("working"));
     assert!(ann.ask("1", "tasks/cancel", r#""taskId":"t-1""#).await.result().contains("t-1"));
-    // Lists of servers tell of everyone's tasks, so none is asked for one.
+    // Task lists of servers contain the tasks of all principals, so the gateway never requests one.
     assert_eq!(reached("tasks/list"), 0);
 }
 
@@ -97,7 +97,7 @@ async fn task_names_cannot_be_smuggled_beside_the_checked_one() {
     assert_eq!(called["_meta"]["io.vendor/kept"], 1, "{called}");
 }
 
-/// Task ids belong to a server: two may use the same, and one may use the same twice.
+/// Task ids are scoped to a server: two servers may use the same id, and one server may reuse an id.
 #[tokio::test]
 async fn equal_task_ids_do_not_mix_principals() {
     let folder = tempfile::tempdir().unwrap();
@@ -126,7 +126,7 @@ async fn equal_task_ids_do_not_mix_principals() {
     for (client, expect) in [(&ann, "at a"), (&bob, "at b")] {
         assert_eq!(client.ask("1", "tasks/result", r#""taskId":"t-1""#).await.text(), expect);
     }
-    // The server gives the same id to another: its results could be either's, so neither has them.
+    // The server reuses the id for another principal: the owner of its result is ambiguous, so neither gets it.
     bob.call("begin_at_a", "{}").await.result();
     assert_eq!(ann.ask("1", "tasks/result", r#""taskId":"t-1""#).await.error(), -32602);
     assert_eq!(bob.ask("1", "tasks/result", r#""taskId":"t-1""#).await.text(), "at b");
@@ -192,7 +192,7 @@ async fn sessions_and_streams_belong_to_their_principal() {
             .header("mcp-protocol-version", "2025-11-25")
             .header("last-event-id", &place)
     };
-    // Ann's session with Bob's token, and Ann's stream in Bob's session.
+    // The session of ann with the token of bob, and the stream of ann in the session of bob.
     assert_eq!(resume(&ann, &tokens[1]).send().await.unwrap().status(), 404);
     assert_eq!(resume(&bob, &tokens[1]).send().await.unwrap().status(), 405);
     let mut posing = bob.clone();
@@ -235,7 +235,7 @@ async fn one_principal_does_not_end_the_subscription_of_another() {
     assert_eq!(counted(), [1, 1]);
 }
 
-/// What is kept of calls does not say whose they were.
+/// Stored results are not marked with a principal.
 #[tokio::test]
 async fn kept_results_are_not_shown_where_there_are_several_principals() {
     let settings =
@@ -246,7 +246,7 @@ async fn kept_results_are_not_shown_where_there_are_several_principals() {
         assert!(!ann.tools().await.contains(&tool.to_owned()), "{tool}");
         assert_eq!(ann.call(tool, r#"{"handle":"x"}"#).await.error(), -32602, "{tool}");
     }
-    // The control: with one principal the owner may show them.
+    // Control: with one principal the owner may expose them.
     let serving = Serving::before(&Script::both().plain_tool("echo"), settings);
     let client = RawClient::connect(&serving.url(), Era::Modern).await;
     assert!(client.tools().await.contains(&"read_result".to_owned()));

@@ -1,4 +1,5 @@
-//! Tools that need capabilities of a client: listed for all, and a call by a client that lacks one fails with its name.
+//! Tools that need client capabilities: listed for all clients; a call by a client without one fails with an error that names
+//! it.
 
 use serde_json::{Value, json};
 use toolhub_testkit::CommandLine;
@@ -27,7 +28,7 @@ fn sampled() -> Value {
     json!({"role": "assistant", "model": "m", "content": {"type": "text", "text": "from the client"}})
 }
 
-/// The list is the same whether `serve` or `toolhub tools` met the server first.
+/// The list is the same whether `serve` or `toolhub tools` connected to the server first.
 #[tokio::test]
 async fn conditional_tools_are_listed_and_served_for_clients_with_the_capability() {
     for listed_before in [false, true] {
@@ -58,7 +59,7 @@ async fn conditional_tools_are_listed_and_served_for_clients_with_the_capability
         };
         assert!(done.get().contains("from the client"), "{done}");
 
-        // A client that declares nothing gets an error that names what is missing.
+        // For a client without capabilities the error names the missing one.
         let unable = RawClient::legacy_with(&serving.url(), "2025-06-18", json!({})).await;
         for (tool, arguments) in
             [("trigger-sampling-request", r#"{"prompt":"hi"}"#), ("trigger-elicitation-request", "{}")]
@@ -71,13 +72,13 @@ async fn conditional_tools_are_listed_and_served_for_clients_with_the_capability
                 "{refused:?}"
             );
         }
-        // A shared server gets no client's roots.
+        // A shared server does not get the roots of a client.
         assert!(!able.call("get-roots-list", "{}").await.result().contains("file:///"));
     }
 }
 
-/// Commands that only list declare what `serve` declares. Calls from the command line declare nothing, and a list that was made
-/// so is renewed when `serve` connects the server.
+/// Commands that only list declare the same capabilities as `serve`. Calls from the command line declare none, and a list made
+/// that way is renewed when `serve` connects to the server.
 #[tokio::test]
 async fn list_made_without_capabilities_is_renewed_when_serve_connects() {
     let folder = tempfile::tempdir().unwrap();
@@ -113,7 +114,7 @@ async fn list_made_without_capabilities_is_renewed_when_serve_connects() {
     );
 }
 
-/// Whatever a server makes of the refusal, the error names the capability.
+/// However the server handles the rejection, the error names the capability.
 #[tokio::test]
 async fn error_names_the_missing_capability() {
     let question = json!({"method": "sampling/createMessage", "params": {"messages": [], "maxTokens": 1}});

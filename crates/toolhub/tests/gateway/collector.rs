@@ -1,4 +1,4 @@
-//! A collector of traces, as small as one can be: it takes what is posted over HTTP, and tests read it.
+//! A minimal trace collector: accepts OTLP over HTTP and makes the spans available to tests.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -11,7 +11,7 @@ use tokio::task::JoinSet;
 
 use crate::serving::PATIENCE;
 
-/// One span, as it arrived.
+/// A received span.
 #[derive(Debug, Clone)]
 pub(crate) struct Span {
     pub(crate) trace: String,
@@ -21,7 +21,7 @@ pub(crate) struct Span {
     pub(crate) kind: u64,
     pub(crate) nanos: (u128, u128),
     pub(crate) facts: HashMap<String, Value>,
-    /// What its status says, where that is an error.
+    /// The message of its status, if that is an error.
     pub(crate) error: Option<String>,
     pub(crate) state: Option<String>,
 }
@@ -64,11 +64,11 @@ impl Span {
 struct Taken {
     spans: Vec<Span>,
     services: Vec<String>,
-    /// All that came, as it came.
+    /// Everything received, as text.
     text: String,
 }
 
-/// A collector that runs as long as its handle.
+/// A collector that runs until this is dropped.
 pub(crate) struct Collector {
     pub(crate) url: String,
     taken: Arc<Mutex<Taken>>,
@@ -86,7 +86,7 @@ impl Collector {
         Self { url, taken, _serving: serving }
     }
 
-    /// The spans that satisfy the test, once they do.
+    /// Waits until the spans satisfy `enough`, and returns them.
     pub(crate) async fn spans_once(&self, enough: impl Fn(&[Span]) -> bool) -> Vec<Span> {
         let since = Instant::now();
         loop {
@@ -99,17 +99,17 @@ impl Collector {
         }
     }
 
-    /// What has arrived so far.
+    /// The spans received so far.
     pub(crate) fn so_far(&self) -> Vec<Span> {
         self.taken.lock().unwrap().spans.clone()
     }
 
-    /// What those who sent call themselves.
+    /// The service names of the senders.
     pub(crate) fn services(&self) -> Vec<String> {
         self.taken.lock().unwrap().services.clone()
     }
 
-    /// All that came, as text.
+    /// Everything received, as text.
     pub(crate) fn text(&self) -> String {
         self.taken.lock().unwrap().text.clone()
     }
@@ -122,7 +122,7 @@ async fn take_all(listener: TcpListener, taken: Arc<Mutex<Taken>>) {
     }
 }
 
-/// Takes what comes over one connection.
+/// Serves one connection.
 async fn take(mut stream: TcpStream, taken: Arc<Mutex<Taken>>) {
     let mut read = Vec::new();
     loop {

@@ -1,5 +1,5 @@
-//! The official conformance suites look at the gateway, with a fixture server behind it whose tools they know. The
-//! suites themselves run on a Node that has no build for other machines.
+//! The official conformance suites against the gateway, with a fixture server behind it that has the expected tools. The suites
+//! run on a Node version that is available for x86-64 only.
 
 #![cfg(target_arch = "x86_64")]
 
@@ -10,7 +10,7 @@ use toolhub_testkit::conformance::table::{Side, compare};
 use crate::raw_client::{ERAS, RawClient};
 use crate::serving::{HttpFixture, Serving, fixture, hub};
 
-/// The fixture's tools under their own names, whatever else there is.
+/// Exposes the tools of the fixture under their own names, and no others.
 const PLAIN: &str = "[profiles.default]\nservers = [\"fixture\"]\nexpose = \"all\"\n";
 
 fn gateway(entry: Value) -> Serving {
@@ -22,7 +22,7 @@ fn gateway(entry: Value) -> Serving {
 struct Run {
     version: &'static str,
     selection: [&'static str; 2],
-    /// The checks that the suite itself skips. None fails, and none warns.
+    /// The checks that the suite itself skips. All others pass without a warning.
     skipped: &'static [&'static str],
 }
 
@@ -32,12 +32,12 @@ const RUNS: [Run; 3] = [
     Run {
         version: "0.2.0-alpha.12",
         selection: ["--requirements", "2026-07-28"],
-        // The suite still looks for them where they no longer travel, and says so.
+        // The suite expects these notifications on a stream that no longer carries them, and reports the check as skipped.
         skipped: &["tasks-status-notifications"],
     },
 ];
 
-/// Has every suite look at a gateway of its own, so that none sees what another changes; each of them mostly waits.
+/// Runs every suite against its own gateway, so that they do not affect each other; concurrently, as they mostly wait.
 fn check(entry: &Value) {
     std::thread::scope(|scope| {
         for run in &RUNS {
@@ -46,7 +46,7 @@ fn check(entry: &Value) {
     });
 }
 
-/// How many checks pass in each scenario is compared with the table, which has the fixture alone beside it.
+/// The number of passing checks of each scenario is compared with a table, which also lists that of the fixture alone.
 fn check_run(serving: &Serving, run: &Run) {
     let report = ServerReport::of(&serving.url(), run.version, &run.selection);
     let what = format!("conformance {} {:?}", run.version, run.selection);
@@ -62,12 +62,12 @@ fn the_gateway_conforms_before_a_server_over_stdio() {
 
 #[test]
 fn the_gateway_conforms_before_a_server_over_http() {
-    // One for all: what it changes for one is told to all who listen, and no more than that.
+    // One server for all: its changes are sent to all listeners, and have no other effect.
     let server = HttpFixture::start();
     check(&json!({"url": server.url}));
 }
 
-/// A tool that is not there would pass some scenarios.
+/// Some scenarios pass with a missing tool.
 #[tokio::test]
 async fn the_tools_that_the_suites_want_are_there() {
     let serving = gateway(fixture());

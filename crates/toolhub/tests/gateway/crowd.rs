@@ -1,4 +1,4 @@
-//! Many who ask at once: connections go over to lanes and come back when it is quiet again, and nobody notices.
+//! Many concurrent callers: connections move to worker threads (lanes) and back when the load drops, without visible effects.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Instant;
@@ -11,7 +11,7 @@ use crate::wire::{Wire, call, chunked, message, meta, said};
 
 const CALLERS: usize = 12;
 
-/// A tool that takes its time, so that others come meanwhile; and one that is quick.
+/// A slow tool, so that calls overlap, and a fast one.
 fn script() -> Script {
     Script::both().plain_tool("echo").plain_tool("slow").on("tools/call:slow", json!([{"delay_ms": 10}]))
 }
@@ -20,7 +20,7 @@ fn slow(said: &str) -> String {
     message("slow", &json!({"name": "slow", "arguments": {"said": said}, "_meta": meta()}), "")
 }
 
-/// Connections that are on lanes.
+/// The number of connections on lanes.
 fn on_lanes(serving: &Serving) -> usize {
     let mut wire = Wire::to(serving);
     wire.say("GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n");
@@ -29,7 +29,7 @@ fn on_lanes(serving: &Serving) -> usize {
     line.unwrap_or_else(|| panic!("{heard:?}")).parse().unwrap()
 }
 
-/// Waits until the number of those is as it should be.
+/// Waits until that number satisfies `wanted`.
 fn await_lanes(serving: &Serving, wanted: impl Fn(usize) -> bool) {
     let until = Instant::now() + PATIENCE;
     while !wanted(on_lanes(serving)) {
@@ -37,7 +37,7 @@ fn await_lanes(serving: &Serving, wanted: impl Fn(usize) -> bool) {
     }
 }
 
-/// One processor has no use for lanes.
+/// With one processor no lanes are used.
 fn has_lanes() -> bool {
     std::thread::available_parallelism().is_ok_and(|processors| processors.get() > 1)
 }
@@ -59,7 +59,7 @@ fn crowd(serving: &Serving) {
                 })
             })
             .collect();
-        // Whatever comes of it, nobody is left behind.
+        // Stops the callers even if an assertion fails.
         struct Stop<'a>(&'a AtomicBool);
         impl Drop for Stop<'_> {
             fn drop(&mut self) {
@@ -72,7 +72,7 @@ fn crowd(serving: &Serving) {
         }
         drop(stopping);
         let mut wires: Vec<Wire> = callers.into_iter().map(|caller| caller.join().unwrap()).collect();
-        // On a lane, too, whatever is unusual goes the long way, with every byte that came.
+        // On a lane, too, an unusual message is handled by the general path, with all bytes that were read.
         let mut wire = wires.pop().unwrap();
         wire.say(&[call("a", ""), chunked(&call("b", "")), call("c", "")].concat());
         for turn in ["a", "b", "c"] {
@@ -83,7 +83,7 @@ fn crowd(serving: &Serving) {
         if has_lanes() {
             await_lanes(serving, |count| count == CALLERS - 1);
         }
-        // Where nobody else asks, a connection comes back.
+        // Without concurrent calls a connection moves back.
         let mut wire = wires.pop().unwrap();
         for turn in 0..600 {
             wire.say(&call(&turn.to_string(), ""));
@@ -92,7 +92,7 @@ fn crowd(serving: &Serving) {
         if has_lanes() {
             await_lanes(serving, |count| count == CALLERS - 2);
         }
-        // One that ends while it is on a lane is gone from there.
+        // A connection that is closed while on a lane is removed from it.
         drop(wires);
         await_lanes(serving, |count| count == 0);
     });

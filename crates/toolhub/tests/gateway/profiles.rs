@@ -1,4 +1,4 @@
-//! What a profile shows and what it hides, under which names and texts; and that clients hear when it changes.
+//! Profiles: visible and hidden tools, their names and descriptions, and list-changed notifications.
 
 use serde_json::{Value, json};
 use toolhub_testkit::CommandLine;
@@ -35,7 +35,7 @@ arguments = { folder = "archive", depth = 2 }
 name = "clash"
 "#;
 
-/// Two servers that have one tool alike, and one of the same name that takes other arguments.
+/// Two servers that share one tool, and each have a tool of the same name with different arguments.
 fn two_servers() -> CommandLine {
     let tool = |name: &str, properties: Value, required: Value| {
         let schema = json!({"type": "object", "properties": properties, "required": required});
@@ -135,7 +135,7 @@ async fn names_texts_and_arguments_can_be_others() {
         let schema =
             json!({"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]});
         assert_eq!(peek["inputSchema"], schema);
-        // What is always given cannot be given otherwise.
+        // A fixed argument cannot be overridden by the client.
         for arguments in [r#"{"path":"a"}"#, r#"{"path":"a","folder":"secret"}"#] {
             let said: Value = serde_json::from_str(&client.call("peek", arguments).await.text()).unwrap();
             assert_eq!(said, json!({"path": "a", "folder": "archive", "depth": 2}), "{era:?}");
@@ -145,7 +145,7 @@ async fn names_texts_and_arguments_can_be_others() {
     }
 }
 
-/// With `expose = "search"` three tools lead to all others; what the profile hides stays hidden.
+/// With `expose = "search"` three tools give access to all others; denied tools stay hidden.
 #[tokio::test]
 async fn many_tools_are_found_by_searching() {
     let settings = "[profiles.default]\nexpose = \"search\"\npinned = [\"tool_7\"]\ndeny = [\"tool_13\"]\n";
@@ -167,7 +167,7 @@ async fn many_tools_are_found_by_searching() {
         assert!(told.text().contains("Translates a poem into Latin"));
         let called = client.call("call_tool", r#"{"name":"tool_42","arguments":{"n":1.0}}"#).await;
         assert_eq!(called.text(), r#"{"n":1.0}"#, "{era:?}");
-        // Who knows the name may call it directly.
+        // A tool can be called directly by its name.
         assert_eq!(client.call("tool_42", "{}").await.text(), "{}");
         let hidden: Value = serde_json::from_str(
             client.call("call_tool", r#"{"name":"tool_13","arguments":{}}"#).await.result(),
@@ -178,7 +178,7 @@ async fn many_tools_are_found_by_searching() {
     }
 }
 
-/// What leads to the others is there also where a profile names its servers or its tools.
+/// The search tools are available even if a profile lists its servers or tools.
 #[tokio::test]
 async fn who_must_search_can() {
     let script = (0..120).fold(Script::both(), |script, number| script.plain_tool(&format!("tool_{number}")));
@@ -192,7 +192,7 @@ async fn who_must_search_can() {
         assert_eq!(called.text(), r#"{"n":1}"#, "{profile}");
         assert_eq!(client.call("calculate", r#"{"expression":"1+1"}"#).await.error(), -32602, "{profile}");
     }
-    // Where the owner forbids searching, everything is shown.
+    // If the profile denies the search tools, all tools are listed.
     let shown = at(&serving, "denied", Era::Modern).await.tools().await;
     assert!(
         shown.contains(&"tool_42".to_owned()) && !shown.contains(&"search_tools".to_owned()),
@@ -200,7 +200,7 @@ async fn who_must_search_can() {
     );
 }
 
-/// Results of others and the owner's conversations are not for whoever comes.
+/// Stored results and conversations of the owner are hidden unless a profile lists the tools that read them.
 #[tokio::test]
 async fn what_is_the_owners_is_shown_only_where_the_owner_says_so() {
     let settings = "[profiles.default]\nexpose = \"all\"\n[profiles.own]\ntools = [\"read_result\", \"calculate\"]\nexpose = \"all\"\n";
@@ -221,7 +221,7 @@ async fn what_is_the_owners_is_shown_only_where_the_owner_says_so() {
     }
 }
 
-/// A profile with few tools is searched through them, however many others fit better.
+/// A search covers only the tools of the profile, even if others match better.
 #[tokio::test]
 async fn what_a_profile_hides_does_not_stand_before_what_it_shows() {
     let tool = |name: &str, what: &str| json!({"name": name, "description": what, "inputSchema": {"type": "object"}});
@@ -239,14 +239,14 @@ async fn what_a_profile_hides_does_not_stand_before_what_it_shows() {
     cli.server("few", &few);
     let serving = Serving::start(cli);
     let client = RawClient::connect(&serving.url(), Era::Modern).await;
-    // Whoever asks for the list waits until the servers are met.
+    // `tools/list` waits until the servers are connected.
     client.tools().await;
     let found = client.call("search_tools", r#"{"query":"send an email message to a person"}"#).await;
     let found: Value = serde_json::from_str(found.result()).unwrap();
     assert_eq!(found["structuredContent"]["tools"][0]["name"], "post", "{found}");
 }
 
-/// Two that are given one name are still two.
+/// Two tools that would get the same name stay separate.
 #[tokio::test]
 async fn a_name_is_given_once() {
     let settings = "[native]\nenabled = false\n[profiles.default.overrides.one]\nname = \"two\"\n";

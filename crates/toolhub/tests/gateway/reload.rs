@@ -1,5 +1,5 @@
-//! A running `toolhub serve` takes over an edited configuration: servers that were added, changed and removed, without a
-//! restart and without disturbing the others.
+//! A running `toolhub serve` reloads an edited configuration: servers are added, changed and removed without a restart and
+//! without affecting the others.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ use crate::serving::{PATIENCE, Serving, hub};
 
 const CHANGED: &str = "notifications/tools/list_changed";
 
-/// Changes the servers of `mcp.json`, as an editor does: a new file in place of the old one.
+/// Changes the servers of `mcp.json` like an editor: a new file replaces the old one.
 fn edit(folder: &Path, change: impl FnOnce(&mut Value)) {
     let file = folder.join("mcp.json");
     let mut config: Value = serde_json::from_str(&fs::read_to_string(&file).unwrap()).unwrap();
@@ -58,7 +58,7 @@ async fn edited_servers_are_added_changed_and_removed_while_serving() {
         () = tokio::time::sleep(Duration::from_millis(300)) => {}
     }
 
-    // Another script of the same server, and a further server.
+    // A changed script of the same server, and an additional server.
     let folder = serving.folder().to_owned();
     let second = Script::legacy().plain_tool("second").journal(&other).write(&folder);
     let third = Script::legacy().plain_tool("third").write(&folder);
@@ -91,7 +91,7 @@ async fn edited_servers_are_added_changed_and_removed_while_serving() {
     assert_eq!(starts(&kept), 1, "the unchanged server was not restarted");
 }
 
-/// A tool of another server that is named like `server__tool` of a removed one does not get its calls.
+/// A tool of another server named like `server__tool` of a removed server does not get its calls.
 #[tokio::test]
 async fn prefixed_name_of_a_removed_server_goes_to_no_other() {
     let mut cli = hub("[native]\nenabled = false\n");
@@ -123,7 +123,7 @@ async fn broken_edit_keeps_the_last_good_configuration() {
     until(&serving, "the changed configuration is not used, the last one stays in force").await;
     assert_eq!(client.tools().await, ["good"]);
     assert_eq!(client.call("good", "{}").await.status, 200);
-    // The settings of a server are a part of the configuration.
+    // `[[servers]]` settings are reloaded, too.
     fs::write(&file, good).unwrap();
     let settings = "[native]\nenabled = false\n[[servers]]\nid = \"s\"\ntools = []\n";
     fs::write(serving.folder().join("toolhub.toml"), settings).unwrap();
@@ -131,7 +131,7 @@ async fn broken_edit_keeps_the_last_good_configuration() {
     assert_eq!(client.tools().await, [""; 0]);
 }
 
-/// What the tool `look` answers, from whichever server serves it.
+/// The text of a call without arguments, from any server that serves it.
 async fn looked(client: &RawClient, tool: &str) -> String {
     client.call(tool, "{}").await.text()
 }
@@ -162,11 +162,11 @@ async fn changed_routing_and_time_limits_take_effect_and_other_settings_are_name
         assert!(since.elapsed() < PATIENCE, "{:?}", client.tools().await);
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
-    // Both serve the call, and what they say is merged.
+    // Both servers execute the call, and their results are merged.
     let merged = looked(&client, "look").await;
     assert!(merged.contains("[a] a") && merged.contains("[b] b"), "{merged}");
 
-    // The deadline of calls, without a word about a restart.
+    // The call timeout is reloaded, without a message about a restart.
     fs::write(&file, format!("{NATIVE}[limits]\ncall = \"300ms\"\ncall_cap = \"400ms\"\n")).unwrap();
     let since = Instant::now();
     while client.tools().await.len() != 4 {
@@ -178,7 +178,7 @@ async fn changed_routing_and_time_limits_take_effect_and_other_settings_are_name
     assert!(late.contains("no answer within") && since.elapsed() < Duration::from_secs(20), "{late}");
     assert!(!serving.words().contains("restart"), "{}", serving.words());
 
-    // What needs a restart is named, once.
+    // Settings that need a restart are reported once.
     let others = "[serve]\nper_second = 7\n[limits]\nstarts = 1\ncall = \"300ms\"\n";
     fs::write(&file, format!("{NATIVE}{others}")).unwrap();
     until(&serving, "`[limits]`, `[serve]` changed: restart `toolhub serve` to use the new settings").await;

@@ -1,5 +1,5 @@
-//! Over one connection: messages as clients send them nearly always, and whatever else HTTP allows, in any order and in
-//! pieces of any size.
+//! Ordinary messages (fast path) and everything else that HTTP allows (general path) over one connection, in any order and
+//! split at any position.
 
 use std::net::Shutdown;
 use std::time::Duration;
@@ -15,7 +15,7 @@ fn serving() -> Serving {
     Serving::before(&Script::both().plain_tool("echo"), "")
 }
 
-/// One connection serves both ways, whichever comes first.
+/// One connection serves both paths in any order.
 #[test]
 fn the_long_way_begins_where_something_is_unusual() {
     let serving = serving();
@@ -66,7 +66,7 @@ fn the_long_way_begins_where_something_is_unusual() {
 fn messages_may_come_in_pieces_and_several_at_once() {
     let serving = serving();
     let mut wire = Wire::to(&serving);
-    // In two pieces at every tenth place, so that all kinds of beginnings are seen.
+    // Split into two writes at every tenth byte, so that all kinds of prefixes occur.
     let message = call("in pieces", "");
     for place in (1..message.len()).step_by(10) {
         wire.say(&message[..place]);
@@ -79,15 +79,15 @@ fn messages_may_come_in_pieces_and_several_at_once() {
     for turn in 0..20 {
         assert_eq!(wire.hear().text(), said(&turn.to_string()));
     }
-    // The usual, the unusual and the usual again, all sent before anything is read.
+    // Ordinary, chunked and ordinary messages, all sent before a response is read.
     wire.say(&[call("a", ""), chunked(&call("b", "")), call("c", "")].concat());
     for turn in ["a", "b", "c"] {
         assert_eq!(wire.hear().text(), said(turn));
     }
 }
 
-/// Whoever was let in is let in again by the same head; another that comes behind it over the same connection is looked at,
-/// also where its head comes before the rest.
+/// A repeated, byte-identical head is authorized from the cache. A different head on the same connection is authorized anew,
+/// even if it arrives before the body.
 #[test]
 fn who_comes_next_is_looked_at() {
     let (serving, [ann, bob]) = for_two_with(&Script::both().plain_tool("echo"), "");
@@ -138,7 +138,7 @@ fn connections_end_when_they_are_told_to() {
     assert!(wire.is_over());
 }
 
-/// Progress makes a stream of an answer; what follows it over the same connection is answered all the same.
+/// Progress turns a response into a stream; the next message on the same connection is still answered.
 #[test]
 fn a_stream_ends_and_the_next_message_is_answered() {
     let slow = json!([{"progress": {"progress": 1}}, {"delay_ms": 50}, {"text": "counted"}]);
@@ -159,7 +159,7 @@ fn a_stream_ends_and_the_next_message_is_answered() {
     }
 }
 
-/// Whoever is refused while the rest of its message is still on the way hears why, and the next message is looked at.
+/// A request that is refused before its body has arrived gets the reason, and the next message is still processed.
 #[test]
 fn a_refusal_waits_for_the_rest_of_the_message() {
     let serving = Serving::before(&Script::both().plain_tool("echo"), "[serve]\nper_second = 1\n");
@@ -185,7 +185,7 @@ fn a_refusal_waits_for_the_rest_of_the_message() {
     }
 }
 
-/// A message that was on its way when the gateway was told to end is answered, if only with that.
+/// A message that is half sent when the shutdown begins is answered with 503.
 #[test]
 fn what_was_half_sent_at_the_end_is_answered() {
     let held = json!([{"delay_ms": 3_000}]);

@@ -1,5 +1,5 @@
-//! Skills through the gateway: the hub's own and those of a server behind it, each file with its digest and size; what is
-//! not what was listed is not handed on. The conformance suite looks at all of it.
+//! Skills through the gateway: those of the hub and of a server behind it, each file with its digest and size. A file that
+//! differs from its listing is not forwarded. The conformance suite checks all of it.
 
 use std::fs;
 use std::path::Path;
@@ -22,7 +22,7 @@ fn put(folder: &Path, name: &str, files: &[(&str, &[u8])]) {
     }
 }
 
-/// Agrees to the skills of the folder, which are a project's.
+/// Approves the skills of the folder, which counts as a project.
 fn approve(cli: &CommandLine) {
     assert_eq!(cli.run(&["skills", "approve", "--all", "--yes"]).code, Some(0));
 }
@@ -49,7 +49,7 @@ async fn own_skills_are_listed_read_and_kept_in() {
             ("assets/rose.png", b"\x89PNG\xff\xfe"),
         ],
     );
-    // What a strict reader would read otherwise is not served, and still used.
+    // A skill that a strict YAML parser would read differently is not served, but is still used locally.
     put(
         cli.folder(),
         "mended",
@@ -113,7 +113,7 @@ async fn own_skills_are_listed_read_and_kept_in() {
 
 const HELP: &str = "Help.\n";
 
-/// A server with a skill of two files. It lists one text as its `SKILL.md`, and answers every read with a file.
+/// A server with a skill of two files. It lists one text as its `SKILL.md`, and answers every read with the given file.
 fn server(skill: &str, listed: &str, (path, served): (&str, &str)) -> Script {
     let root = format!("skill://{skill}");
     let entry = json!({
@@ -146,7 +146,7 @@ async fn skills_of_servers_stand_beside_and_never_in_place_of_others() {
     cli.server("yard", &server("mow", &manifest("mow"), ("SKILL.md", &manifest("mow"))));
     let serving = Serving::start(cli);
     let client = RawClient::connect(&serving.url(), Era::Modern).await;
-    // Once their tools are known, servers have been met.
+    // After `tools/list` all servers are connected.
     ask(&client, "tools/list", json!({})).await;
     let listed = ask(&client, "skills/list", json!({})).await;
     let uris: Vec<&str> =
@@ -187,7 +187,7 @@ async fn what_is_not_what_was_listed_is_not_handed_on() {
     }
 }
 
-/// The extension's scenarios, asked for by name: no revision requires them.
+/// The scenarios of the extension, selected by name: no revision requires them.
 #[cfg(target_arch = "x86_64")]
 #[test]
 fn the_skills_scenarios_pass() {
@@ -225,25 +225,25 @@ fn the_skills_scenarios_pass() {
     }
 }
 
-/// What a client is answered.
+/// The result of a request.
 async fn ask(client: &RawClient, method: &str, params: Value) -> Value {
     serde_json::from_str(client.ask("1", method, inside(&params)).await.result()).unwrap()
 }
 
-/// With what error a client is refused.
+/// The error of a request.
 async fn refusal(client: &RawClient, method: &str, params: Value) -> Value {
     let answer = client.ask("1", method, inside(&params)).await;
     answer.last().error.clone().unwrap_or_else(|| panic!("no error: {answer:?}"))
 }
 
-/// The members of an object, as text.
+/// The members of an object, as text without the braces.
 fn inside(params: &Value) -> &'static str {
     let text = params.to_string();
     let inside = text.trim_start_matches('{').strip_suffix('}').unwrap();
     inside.to_owned().leak()
 }
 
-/// What a profile denies is denied in every way to a skill.
+/// A denied skill is refused by every method that could read it.
 #[tokio::test]
 async fn denied_skills_are_served_in_no_way() {
     let settings = "[profiles.p]\nservers = [\"skill\", \"native\"]\ndeny = [\"secret*\"]\nexpose = \"all\"\n\

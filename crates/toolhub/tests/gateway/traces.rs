@@ -1,4 +1,4 @@
-//! Traces: what a client began goes on through the gateway to the server, and a collector hears of each piece of it.
+//! Traces: the trace of a client continues through the gateway to the server, and a collector receives each span.
 
 use serde_json::{Value, json};
 use toolhub_testkit::scripted::{HttpServer, Journal, Script};
@@ -26,7 +26,7 @@ fn has(name: &'static str) -> impl Fn(&[Span]) -> bool {
     move |spans| spans.iter().any(|span| span.name == name)
 }
 
-/// The calls that reached a server, as they came.
+/// The calls that reached a server, as received.
 fn calls(journal: &Journal) -> Vec<Value> {
     let called = |entry: &&Value| entry["message"]["method"] == "tools/call";
     journal.entries().iter().filter(called).cloned().collect()
@@ -69,7 +69,7 @@ async fn a_call_is_one_trace_from_client_to_server() {
         assert!(spans.iter().all(|span| span.error.is_none()), "{spans:#?}");
         assert!(collector.services().iter().all(|service| service == "hub-of-a-test"));
 
-        // The server is told that what it does is part of the attempt; the rest goes on as it came.
+        // The server gets the span of the attempt as parent; all other members are forwarded unchanged.
         let reached = &calls(&Journal::read(&journal))[0];
         let meta = &reached["message"]["params"]["_meta"];
         let handed_on = format!("00-{TRACE}-{}-01", attempt.id);
@@ -80,8 +80,8 @@ async fn a_call_is_one_trace_from_client_to_server() {
     }
 }
 
-/// A header will do where the message says nothing; where neither does, a trace begins here. What is handed on beside
-/// calls is part of it too.
+/// A `traceparent` header is used if the message has none; without both, a new trace starts here. Other forwarded requests
+/// belong to the trace, too.
 #[tokio::test]
 async fn a_trace_may_come_in_a_header_or_begin_here() {
     let collector = Collector::start().await;
@@ -127,11 +127,11 @@ async fn failures_are_seen_in_the_trace() {
         let error = named(&spans, name).error.clone().unwrap_or_default();
         assert!(error.contains("the fuse has blown") && !error.contains("and more"), "{name}: {error}");
     }
-    // A tool that nobody knows is the request's own failure.
+    // An unknown tool is an error of the request span.
     client.call("nothing", "{}").await;
     let spans = collector.spans_once(has("tools/call nothing")).await;
     assert_eq!(named(&spans, "tools/call nothing").facts["error.type"], json!("-32602"));
-    // So is a client that does not wait.
+    // A client that disconnects is one, too.
     let asking = client.request("1", "tools/call", r#""name":"silent","arguments":{}"#).send();
     let _ = tokio::time::timeout(std::time::Duration::from_millis(500), asking).await;
     let spans = collector.spans_once(has("tools/call silent")).await;
@@ -144,8 +144,8 @@ async fn failures_are_seen_in_the_trace() {
     );
 }
 
-/// The client decides whether its own trace is recorded; the share in the settings is for traces that begin here. Others
-/// are told either way, so that they decide alike.
+/// The sampling flag of the client decides for its own trace; the ratio in the settings applies to traces that start here. The
+/// flag is propagated in both cases, so that servers decide alike.
 #[tokio::test]
 async fn only_what_is_sampled_is_sent() {
     let collector = Collector::start().await;
@@ -171,7 +171,7 @@ async fn only_what_is_sampled_is_sent() {
     assert_eq!(flags, ["-00", "-00", "-01"]);
 }
 
-/// Switched off, nothing is added and nothing changed.
+/// Without telemetry nothing is added or changed.
 #[tokio::test]
 async fn without_telemetry_a_clients_trace_goes_on_as_it_came() {
     let folder = tempfile::tempdir().unwrap();
@@ -195,7 +195,7 @@ async fn without_telemetry_a_clients_trace_goes_on_as_it_came() {
 
 #[tokio::test]
 async fn a_collector_that_is_not_there_costs_nothing_and_is_told_once() {
-    // A port that nobody listens on: it was free a moment ago.
+    // A port without a listener: it was free just before.
     let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let settings = format!("[telemetry]\notlp = \"http://{free}/secret-path?key=hidden\"\n");
     let mut serving = Serving::before(&Script::both().plain_tool("echo"), &settings);

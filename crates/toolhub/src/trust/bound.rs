@@ -8,7 +8,7 @@ use toolhub_core::lang::Text;
 use toolhub_mcp::config::StdioSpec;
 
 use super::files::FileState;
-use super::launch::HubService;
+use super::launch::LaunchSite;
 use super::record::TrustList;
 use super::scan::Spot;
 
@@ -40,7 +40,7 @@ impl Binding for Bound {
 
     fn verify(&self) -> Result<(), Text> {
         let Some(launch) = &self.launch else { return Ok(()) };
-        let site = HubService { folder: launch.spot.folder.clone(), project: launch.spot.project.clone() };
+        let site = LaunchSite { folder: launch.spot.folder.clone(), project: launch.spot.project.clone() };
         let now = site.named_files(&launch.spec)?;
         if now == launch.files {
             return Ok(());

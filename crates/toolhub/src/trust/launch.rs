@@ -68,7 +68,7 @@ const FOLDER_WORDS: [&str; 8] = ["cd", "pushd", "-C", "--directory", "--chdir", 
 
 /// The location where an entry is started.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct HubService {
+pub(crate) struct LaunchSite {
     /// The folder that relative paths are resolved against.
     pub(crate) folder: PathBuf,
     /// The root of the project; files below it are bound.
@@ -90,7 +90,7 @@ struct Bases {
     complete: bool,
 }
 
-impl HubService {
+impl LaunchSite {
     /// The files of the project that an entry names, each with its current state. If the entry is of no known form, or exceeds a
     /// limit, every file of the project is included, and every file of folders outside that it refers to.
     pub(crate) fn named_files(&self, spec: &StdioSpec) -> Result<BTreeMap<PathBuf, FileState>, Text> {
@@ -389,7 +389,7 @@ mod tests {
         }
         #[cfg(unix)]
         std::os::unix::fs::symlink("/bin/sh", root.join("shell")).unwrap();
-        let site = HubService { folder: root.clone(), project: root.clone() };
+        let site = LaunchSite { folder: root.clone(), project: root.clone() };
         let check = |command: &str, args: &[&str], expect: &[&str]| {
             let args = args.iter().map(|arg| (*arg).to_owned()).collect();
             let env = vec![("LD_PRELOAD".to_owned(), "./f.so".to_owned())];
@@ -445,7 +445,7 @@ mod tests {
             std::fs::write(root.join(file), r#"{"main": "lib/m"}"#).unwrap();
         }
         std::os::unix::fs::symlink("a/b", root.join("link")).unwrap();
-        let site = HubService { folder: root.clone(), project: root.clone() };
+        let site = LaunchSite { folder: root.clone(), project: root.clone() };
         std::os::unix::fs::symlink(".git", root.join("hidden")).unwrap();
         let path = [("PATH", "./bin:/usr/bin:/bin")];
         let many: Vec<String> = (0..=MAX_BASES).map(|number| format!("many/{number}")).collect();
@@ -558,7 +558,7 @@ mod tests {
             for file in ["server.py", "pkg/__init__.py", "pkg/srv.py", "pkg/__main__.py"] {
                 write(file, "");
             }
-            let site = HubService { folder: root.clone(), project: root.clone() };
+            let site = LaunchSite { folder: root.clone(), project: root.clone() };
             let args = args.into_iter().map(str::to_owned).collect();
             let spec = StdioSpec { command: "python3".to_owned(), args, ..StdioSpec::default() };
             let before = site.named_files(&spec).unwrap();

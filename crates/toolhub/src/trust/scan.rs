@@ -8,7 +8,7 @@ use toolhub_core::lang::Text;
 use toolhub_mcp::config::{ServerSpec, StdioSpec, TransportSpec, servers_in};
 
 use super::files::{self, FileState};
-use super::launch::HubService;
+use super::launch::LaunchSite;
 use crate::settings::Settings;
 
 /// The settings of a project.
@@ -282,8 +282,8 @@ impl Scan {
     }
 
     /// The location where its entries are started.
-    pub(crate) fn site(&self) -> HubService {
-        HubService { folder: self.spot.folder.clone(), project: self.spot.project.clone() }
+    pub(crate) fn site(&self) -> LaunchSite {
+        LaunchSite { folder: self.spot.folder.clone(), project: self.spot.project.clone() }
     }
 }
 

@@ -71,7 +71,7 @@ async fn the_callers_own_limit_counts_from_the_start() {
     let bench = bench(&[host]);
     let outcome = bench.engine.call(ToolCall::new("t", json!({})).within(secs(2))).await;
     assert_eq!(outcome.took.as_secs(), 2);
-    // It never left for the tool, so nothing can have happened.
+    // The request was never sent, so the call had no effect.
     assert!(matches!(outcome.result, Err(ToolError::TimedOut { effect: Effect::None, .. })), "{outcome:?}");
 }
 
@@ -117,7 +117,7 @@ async fn a_tools_own_error_is_a_failure_with_its_text() {
 
 #[tokio::test]
 async fn the_next_is_tried_only_where_nothing_can_have_happened() {
-    // First candidate's hints and failure, and who is expected to have been called.
+    // The hints and the failure of the first candidate, and the expected calls.
     let lost = ToolError::ConnectionFailed {
         server: ServerId::new("a"),
         cause: "gone".into(),
@@ -194,7 +194,7 @@ async fn what_never_left_is_tried_three_times() {
     let outcome = bench.call().await;
     assert!(!outcome.success());
     assert_eq!((host.calls(), outcome.attempts.len()), (3, 3));
-    // 1 s and 2 s, each spread by a quarter.
+    // Backoff of 1 s and 2 s, each with a jitter of 25 %.
     let waited = started.elapsed().as_secs_f64();
     assert!((2.2..=3.8).contains(&waited), "{waited}");
 }
@@ -225,8 +225,8 @@ async fn retries_stay_within_the_callers_limit() {
     assert!(started.elapsed() < Duration::from_millis(1500));
 }
 
-/// Servers answer with most codes after a tool ran as well; only an unknown method and the checks of headers and version
-/// certainly come before.
+/// Servers use most error codes after execution as well; only an unknown method and the checks of headers and version certainly
+/// precede it.
 #[tokio::test(start_paused = true)]
 async fn changing_call_goes_to_the_next_server_only_after_refusals_that_precede_execution() {
     let refused = |code: i64| {

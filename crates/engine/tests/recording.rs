@@ -1,4 +1,4 @@
-//! What is written down of a call, with a log that has room or has none.
+//! The records of a call, with a call log that has room or is full.
 
 #![expect(clippy::unwrap_used, reason = "a failed expectation fails the test, and says with what")]
 
@@ -15,7 +15,7 @@ use toolhub_core::{
 };
 use toolhub_engine::{Deadlines, Engine, Policy};
 
-/// Fails where it is told to.
+/// A host that fails on demand.
 struct Host;
 
 impl ToolHost for Host {
@@ -36,7 +36,7 @@ impl ToolHost for Host {
     }
 }
 
-/// What was written, each a word.
+/// The written records, one word each.
 #[derive(Default)]
 struct Log {
     room: bool,
@@ -101,7 +101,7 @@ async fn call_with_hints(log: &Arc<Log>, hints: &serde_json::Value, call: ToolCa
     engine.call(call).await
 }
 
-/// Whatever a caller sends, a record has a bounded size, and still tells what was sent.
+/// A record of a call with any arguments has a bounded size and still describes them.
 #[tokio::test]
 async fn records_of_large_calls_have_a_bounded_size() {
     for read_only in [true, false] {
@@ -140,11 +140,11 @@ async fn what_there_is_no_room_for_is_counted() {
     let noted = format!("noted: {}, 1", Status::Succeeded.name());
     check(called(true, true, fine.clone()).await, true, &[&noted]);
     check(called(false, true, fine.clone()).await, false, &["counted: 1"]);
-    // What failed is told of as long as that is possible.
+    // A failure is recorded in detail although a success would only be counted.
     let (outcome, written) = called(false, true, fails.clone()).await;
     assert!(!outcome.success());
     assert_eq!(written, [format!("noted: {}, 1", Status::Failed.name())]);
-    // What may change something is written whatever else there is to write.
+    // A call that may have an effect is always recorded, with or without room.
     for room in [true, false] {
         check(called(room, false, fine.clone()).await, true, &["begun", "ended: succeeded"]);
         let (_, written) = called(room, false, fails.clone()).await;
@@ -152,7 +152,7 @@ async fn what_there_is_no_room_for_is_counted() {
     }
 }
 
-/// Only `readOnlyHint` exempts a tool: an idempotent one changes something the first time.
+/// Only `readOnlyHint` exempts a tool: an idempotent tool has an effect the first time.
 #[tokio::test]
 async fn tool_that_is_not_read_only_is_recorded_before_it_runs() {
     let changing = [

@@ -1,4 +1,4 @@
-//! A model that knows nothing of tools, made to call them: what it is told, and what is read out of its words.
+//! Tool calls with a model that has no native tool support: the prompt, and parsing of its output.
 
 #![expect(clippy::unwrap_used, reason = "a failed expectation fails the test")]
 
@@ -12,7 +12,7 @@ use toolhub_core::model::{
 use toolhub_core::{BoxFuture, CallId, RawJson, ToolName};
 use toolhub_llm::text_model::TextModel;
 
-/// A model with one answer, which it says in small pieces; it keeps what it was asked.
+/// A model with a fixed answer, streamed in small chunks; it records its requests.
 #[derive(Debug)]
 struct Parrot {
     says: &'static str,
@@ -120,13 +120,13 @@ fn results_are_quoted_and_cannot_end_the_quote() {
 
 #[test]
 fn a_made_up_result_is_no_answer_and_the_model_hears_so() {
-    // Qwen2.5-Coder 1.5B wrote this for `23*47`, wrong number included.
+    // The actual output of Qwen2.5-Coder 1.5B for `23*47`, including the wrong number.
     let says = "<tool_result> 851</tool_result>";
     let (reply, _, spoken) = ask(says, &request());
     assert!(reply.text.is_empty() && reply.calls.is_empty() && spoken.is_empty(), "{reply:?} {spoken:?}");
     let [told] = reply.unreadable.as_slice() else { panic!("{reply:?}") };
     assert!(told.to_string().contains("results come from tools alone"), "{told}");
-    // Words beside it are an answer, and after a real result it is an echo of that.
+    // Additional text counts as the answer; after a real result the element is an echo of it.
     let (reply, ..) = ask("<tool_result>851</tool_result>\nI do not know.", &request());
     assert_eq!((reply.text.as_str(), reply.unreadable.len()), ("I do not know.", 0));
     let mut request = request();

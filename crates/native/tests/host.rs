@@ -11,7 +11,7 @@ use toolhub_core::{
 };
 use toolhub_native::{Caller, Finder, Folders, Memory, NativeHost, Rooms, WebSearch, builtin};
 
-/// A tool that always says the same.
+/// A tool with a fixed result.
 struct Fixed {
     definition: ToolDefinition,
     answer: &'static str,
@@ -63,7 +63,7 @@ async fn tools_come_and_go() {
     assert!(came.starts_with("unknown_tool: there is no tool `b`"), "{came}");
 }
 
-/// Knows no tools.
+/// A finder without tools.
 struct Nobody;
 
 impl ToolFinder for Nobody {
@@ -117,7 +117,7 @@ async fn the_built_in_tools_work() {
     );
     for tool in &tools {
         let hints = tool.hints();
-        // Whatever another tool may do, `call_tool` may do.
+        // `call_tool` has the effects of any other tool.
         let reads = tool.name().as_str() != "call_tool";
         assert_eq!((hints.may_repeat(), hints.read_only == Some(true)), (reads, reads), "{}", tool.name());
         let length = tool.definition.description().chars().count();

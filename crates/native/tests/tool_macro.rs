@@ -1,4 +1,4 @@
-//! What `#[tool]` writes: definitions, and calls through them.
+//! The output of `#[tool]`: definitions, and calls through them.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use toolhub_core::ports::NullSink;
 use toolhub_core::{CallContext, CallId, NativeTool, RawJson, ToolError, ToolOutput};
 use toolhub_macros::tool;
 
-/// Stands for the module of the `toolhub` crate.
+/// Stands in for the module of the `toolhub` crate.
 mod private {
     pub(crate) use ::{schemars, serde, serde_json, toolhub_core as core};
 }
@@ -56,7 +56,7 @@ async fn echo(raw: RawJson, list: Option<Vec<RawJson>>, value: Value) -> ToolOut
     ToolOutput::json(RawJson::of(&json!({"raw": raw.get(), "list": list.map(|l| l.len()), "value": value})))
 }
 
-/// Something that a tool holds.
+/// State of a tool.
 #[derive(Debug)]
 pub struct Counter(u32);
 
@@ -79,7 +79,7 @@ async fn kinds(list: Vec<u64>, pair: (i8, i8), size: f64, inner: Inner) -> Strin
 #[tool(crate = crate::private)]
 async fn nothing() {}
 
-/// The words of the expansion are not reserved: a tool may have any of these names.
+/// Identifiers of the expansion are not reserved: a tool may use any of these names.
 mod odd {
     #[super::tool(crate = crate::private)]
     pub(super) async fn schema(arguments: u8, context: u8, run: u8) -> u8 {
@@ -147,7 +147,7 @@ fn a_definition_says_what_the_function_says() {
             "annotations": {"readOnlyHint": true, "openWorldHint": false},
         }),
     );
-    // The order is the function's, for readers and prompt caches.
+    // The order of the parameters is kept, for readers and prompt caches.
     let text = weather.definition().input_schema().get().to_owned();
     assert!(text.find("\"city\"") < text.find("\"days\""), "{text}");
 }
@@ -190,7 +190,7 @@ async fn calls_reach_the_function() {
     assert_eq!(call(&weather, json!({"city": "Kyoto"})).await, "Kyoto None");
     assert_eq!(call(&weather, json!({"city": "Kyoto", "days": 3})).await, "Kyoto Some(3)");
     assert_eq!(call(&weather, json!({"city": "Kyoto", "days": null})).await, "Kyoto None");
-    // An integer, says JSON Schema.
+    // JSON Schema treats `3.0` as an integer.
     assert_eq!(call(&weather, json!({"city": "Kyoto", "days": 3.0})).await, "Kyoto Some(3)");
     assert_eq!(call(&count(Arc::new(Counter(40))), json!({"by": 2e0})).await, "call_1 42");
     assert_eq!(call(&weather, json!({"city": ""})).await, "tool_failed: no city");

@@ -1,5 +1,5 @@
-//! The official Rust SDK as a server, over stdio and Streamable HTTP (it has no HTTP+SSE): an independent reading of
-//! the protocol, in both eras.
+//! The official Rust SDK as a server, over stdio and Streamable HTTP (it has no HTTP+SSE): an independent implementation of the
+//! protocol, in both eras.
 
 #![expect(clippy::expect_used, reason = "a failed expectation fails the test")]
 

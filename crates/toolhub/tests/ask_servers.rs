@@ -1,4 +1,4 @@
-//! Requests in words where several servers offer tools of the same names: the named server is called and no other.
+//! Natural-language requests with several servers that offer tools of the same names: the named server is called and no other.
 
 #![expect(clippy::unwrap_used, reason = "a failed expectation fails the test")]
 
@@ -18,7 +18,7 @@ fn tool(name: &str, description: &str, argument: Option<&str>) -> serde_json::Va
     })
 }
 
-/// Two servers of the same program, as mcp-server-sqlite describes itself: no hints.
+/// Two servers of the same program; like mcp-server-sqlite, they give no hints.
 fn databases(settings: &str) -> CommandLine {
     let mut cli = CommandLine::new(env!("CARGO_BIN_EXE_toolhub"));
     std::fs::write(cli.folder().join("toolhub.toml"), settings).unwrap();
@@ -38,7 +38,7 @@ fn databases(settings: &str) -> CommandLine {
     cli
 }
 
-/// How many calls each of the servers got.
+/// The number of calls that each server received.
 fn calls(cli: &CommandLine) -> [usize; 2] {
     SERVERS.map(|id| Journal::read(cli.folder().join(id)).count_method("tools/call"))
 }
@@ -116,14 +116,14 @@ fn a_model_must_name_the_server_and_a_prefixed_name_needs_consent_too() {
     assert!(told.to_string().contains("several servers offer `write_query`"), "{told}");
     assert!(told.to_string().contains("--yes"), "the destructive tool was not agreed to: {told}");
     assert_eq!(calls(&cli), [0, 1], "{told}");
-    // Each server's tool is offered to the model under a name of its own.
+    // The tool of each server has a separate name in the request to the model.
     let request = server.bodies()[0].to_string();
     for name in ["hr-db__write_query", "sales-db__write_query"] {
         assert!(request.contains(name), "{request}");
     }
 }
 
-/// However a call is wrapped, prefixed or sent by habit to `native`, the tool that would run is the one that is asked about.
+/// Confirmation applies to the tool that would actually run, even if the call is wrapped, prefixed or sent to `native`.
 #[test]
 fn no_wrapping_reaches_a_destructive_tool_without_consent() {
     let wiping = json!({"table": "t"});
@@ -134,7 +134,7 @@ fn no_wrapping_reaches_a_destructive_tool_without_consent() {
         ("call_tool", wrapped),
         ("native__call_tool", inner.clone()),
         ("call_tool", json!({"name": "native__call_tool", "source": "appflowy", "arguments": inner})),
-        // A tool that the server lists only later was never checked.
+        // A tool that the server lists only later has not been checked.
         ("only__drop_later", wiping.clone()),
         ("call_tool", json!({"name": "drop_later", "source": "only", "arguments": wiping})),
     ];
@@ -161,7 +161,7 @@ fn no_wrapping_reaches_a_destructive_tool_without_consent() {
     for step in told["steps"].as_array().unwrap() {
         assert_eq!(step["success"], json!(false), "{told}");
     }
-    // Without a model, too.
+    // The same without a model.
     std::fs::write(cli.folder().join("toolhub.toml"), "[llm]\nenabled = false\n").unwrap();
     let request = format!("call_tool name=only__drop_it source=native arguments={}", json!({"table": "t"}));
     let ran = cli.run(&["ask", &request]);
@@ -217,7 +217,7 @@ fn an_agent_with_an_empty_list_of_tools_has_none() {
     assert_eq!((ran.code, calls(&cli)), (Some(1), [0, 0]), "{ran:?}");
 }
 
-/// A request that names its server is answered by that server also where its tools are read-only.
+/// A request that names its server is answered by that server, also for read-only tools.
 #[test]
 fn reads_of_a_named_server_are_answered_by_it() {
     let mut cli = CommandLine::new(env!("CARGO_BIN_EXE_toolhub"));

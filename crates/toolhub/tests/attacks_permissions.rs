@@ -1,4 +1,4 @@
-//! Attacks on the data folder by other users of the machine: modes, links and owners, with the real program.
+//! Attacks on the data folder by other local users: modes, links and owners, with the real program.
 
 #![cfg(unix)]
 #![expect(clippy::unwrap_used, reason = "a failed expectation fails the test")]
@@ -22,7 +22,7 @@ fn mode(path: &Path) -> u32 {
     fs::symlink_metadata(path).unwrap().permissions().mode() & 0o777
 }
 
-/// Every entry below a folder that other users may open.
+/// The entries below a folder that are accessible to other users.
 fn open_to_others(folder: &Path) -> Vec<String> {
     let mut found = Vec::new();
     for entry in fs::read_dir(folder).unwrap().flatten() {
@@ -37,7 +37,7 @@ fn open_to_others(folder: &Path) -> Vec<String> {
     found
 }
 
-/// Runs the program with a umask that lets everybody in.
+/// Runs the program with a permissive umask.
 fn with_open_umask(mut command: Command) -> Ran {
     let program = command.get_program().to_owned();
     let args: Vec<_> = command.get_args().map(ToOwned::to_owned).collect();
@@ -145,7 +145,7 @@ fn a_data_folder_by_a_link_of_ones_own_works() {
     assert!(real.join("toolhub.db").is_file());
 }
 
-/// Needs the rights of an administrator, as tests in a container have them.
+/// Requires root, as in a container.
 #[test]
 fn a_folder_or_a_file_of_another_user_is_refused_with_what_to_do() {
     const NOBODY: u32 = 65_534;
@@ -172,7 +172,7 @@ fn a_folder_or_a_file_of_another_user_is_refused_with_what_to_do() {
     fs::write(home.join("toolhub.db"), "").unwrap();
     other(&home.join("toolhub.db"));
     refused(&cli);
-    // A link of another user decides nothing, wherever it leads.
+    // A symbolic link owned by another user is not followed, whatever its target.
     let cli = self::cli();
     fs::create_dir(cli.folder().join("mine")).unwrap();
     symlink(cli.folder().join("mine"), cli.folder().join("home")).unwrap();

@@ -1,5 +1,5 @@
-//! Servers and proxies that run a call and then answer as if they had not: a call that may change something is made once,
-//! and what came of it is said to be unknown.
+//! Servers and proxies that run a call and then respond as if they had not: a call that may have an effect is sent once, and
+//! its effect is reported as unknown.
 
 use std::path::Path;
 use std::time::Duration;
@@ -36,7 +36,7 @@ fn endings() -> Vec<(String, Vec<Value>)> {
         let to = json!({"header": {"Location": "/mcp"}});
         endings.push((format!("{status} to itself"), vec![json!({"status": status}), to]));
     }
-    // What a proxy may write in the words of the protocol.
+    // A proxy may send a JSON-RPC error.
     let words = r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32601,"message":"not now"}}"#;
     for status in [429, 502, 503] {
         let body = [json!({"content_type": "application/json"}), json!({"raw": words})];
@@ -49,7 +49,7 @@ fn endings() -> Vec<(String, Vec<Value>)> {
     endings
 }
 
-/// Runs the call, then ends like that.
+/// Actions that run the call and then end the exchange in this way.
 fn runs_and(count: &Path, ending: &[Value]) -> Value {
     let mut actions = vec![json!({"count": count})];
     actions.extend_from_slice(ending);
@@ -64,7 +64,7 @@ async fn changing_call_runs_at_most_once_whatever_is_answered() {
             let count = folder.path().join(format!("{place}_{era}"));
             let script = script.set("session", false).tool(changing());
             let server = HttpServer::start(&script.on("tools/call:t", runs_and(&count, &ending)));
-            // Another server that offers the same: it must not be tried either.
+            // Another server with the same tool: it must not be tried either.
             let other = Script::legacy()
                 .tool(changing())
                 .on("tools/call:t", runs_and(&count, &[json!({"text": "ok"})]));
@@ -96,7 +96,7 @@ async fn call_that_may_be_repeated_is_tried_again() {
     }
 }
 
-/// What failed before anything was sent, and what the protocol defines as refused, leaves the call to the next one.
+/// After a failure before sending, or a rejection defined by the protocol, the next candidate is tried.
 #[tokio::test]
 async fn call_that_certainly_did_not_run_goes_to_the_next_candidate() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! Attacks by a skill on the sandbox that its scripts run in: the first line of a script names what is granted to it.
+//! Attacks by a skill on the sandbox of its scripts: the shebang of a script names a path that the sandbox makes readable.
 
 #![cfg(target_os = "linux")]
 #![expect(clippy::unwrap_used, reason = "a failed expectation fails the test")]
@@ -16,7 +16,7 @@ struct Attack {
 }
 
 impl Attack {
-    /// A home folder with a secret, and with the folders that an installation has.
+    /// A home folder with a secret and with the folders of an installation.
     fn new() -> Self {
         let cli = CommandLine::new(env!("CARGO_BIN_EXE_toolhub"));
         let attack = Self { cli };
@@ -46,7 +46,7 @@ impl Attack {
         skill
     }
 
-    /// Runs a script with that first line, which tries to read `secret`.
+    /// Runs a script with this shebang, which tries to read `secret`.
     fn run(&self, first_line: &str, secret: &Path) -> Ran {
         let script = self.skill().join("scripts/take");
         let _ = fs::remove_file(&script);
@@ -103,10 +103,10 @@ fn interpreters_beside_a_secret_do_not_open_it() {
     ] {
         let ran = attack.run(&line, &secret);
         assert!(!ran.stdout.contains(SECRET), "{line}: {ran:?}");
-        // It runs in the built-in sandbox; Bubblewrap does not show programs by links.
+        // The script runs in the built-in sandbox; Bubblewrap does not expose programs behind symbolic links.
         assert!(ran.stdout.contains("ran") || ran.code != Some(0), "{line}: {ran:?}");
     }
-    // A secret that is named as the interpreter itself.
+    // The secret itself as the interpreter.
     let ran = attack.run(&format!("#!{}/secret.txt", home.display()), &home.join("secret.txt"));
     assert!(ran.code != Some(0) && !ran.stdout.contains(SECRET), "{ran:?}");
 }
@@ -121,7 +121,7 @@ fn a_script_that_is_a_link_out_of_the_skill_is_refused() {
     symlink(&outside, &script).unwrap();
     let ran = attack.cli.run(&["skills", "run", "thief", "take"]);
     assert!(ran.code != Some(0) && !ran.stdout.contains("outside\n"), "{ran:?}");
-    // By a folder that is a link, as well.
+    // The same with a symbolic link to a folder.
     fs::remove_dir_all(script.parent().unwrap()).unwrap();
     fs::create_dir(attack.home().join("elsewhere")).unwrap();
     fs::rename(&outside, attack.home().join("elsewhere/take")).unwrap();

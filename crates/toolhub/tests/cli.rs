@@ -1,4 +1,4 @@
-//! The real program, as a user meets it: answers, errors, exit codes, both languages.
+//! The command line of the real program: results, errors, exit codes, both languages.
 
 use std::fs;
 
@@ -10,7 +10,7 @@ fn cli() -> CommandLine {
     CommandLine::new(env!("CARGO_BIN_EXE_toolhub"))
 }
 
-/// What a run printed, with its own folder left out.
+/// The output of a run, with its folder replaced.
 fn shown(cli: &CommandLine, ran: &Ran) -> String {
     let text = format!("exit {}\n{}\n--- stderr\n{}", ran.code.unwrap_or(-1), ran.stdout, ran.stderr);
     text.replace(&*cli.folder().to_string_lossy(), "FOLDER")
@@ -40,7 +40,7 @@ fn a_call_prints_its_answer_and_nothing_else() {
 #[test]
 fn toolhub_alone_is_a_friendly_start() {
     let cli = cli();
-    // The start is for a machine without a config.
+    // The start page is for a machine without a config.
     fs::remove_file(cli.folder().join("toolhub.toml")).unwrap();
     let _ = fs::remove_file(cli.folder().join("mcp.json"));
     insta::assert_snapshot!("start_en", cli.run(&[]).stdout);
@@ -82,7 +82,7 @@ fn wrong_usage_is_two() {
     check(&["tools", "--source", "none"], "there is no source `none`: there are `native`");
 }
 
-/// As in English: what is wrong, a tip, the usage line and where to read on.
+/// As in English: the error, a tip, the usage line and a pointer to the help.
 #[test]
 fn wrong_usage_is_explained_in_chinese() {
     let cli = cli();
@@ -319,7 +319,7 @@ fn an_odd_definition_is_shown_unchanged() {
     let shown = cli.run(&["tools", "show", "odd", "--json"]).stdout;
     assert!(shown.starts_with(&odd[..odd.len() - 1]), "{shown}");
     assert!(shown.contains("\"toolhub/source\":\"vendor\""), "{shown}");
-    // From the cache as well, and inside the list.
+    // The same from the cache, and in the list.
     assert_eq!(cli.run(&["tools", "show", "odd", "--json"]).stdout, shown);
     assert!(cli.run(&["tools", "--json"]).stdout.contains(&odd[1..odd.len() - 1]));
 }
@@ -468,7 +468,7 @@ fn changes_at_the_same_moment_are_all_kept() {
     assert!(ids.iter().all(|id| kept.contains(id.as_str())), "{kept}");
 }
 
-/// A server that never answers may cost the first call a second, but not every call.
+/// A server that never answers may delay the first call by a second, but not every call.
 #[test]
 fn a_hanging_server_is_waited_for_once() {
     let mut cli = cli();

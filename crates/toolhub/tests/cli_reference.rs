@@ -1,5 +1,5 @@
 //! Keeps the second part of `docs/reference/cli.md` and of its Chinese counterpart equal to the help of the program.
-//! `WRITE_DOCS=1 cargo test -p toolhub --test cli_reference` writes it anew.
+//! `WRITE_DOCS=1 cargo test -p toolhub --test cli_reference` regenerates it.
 
 #![expect(clippy::unwrap_used, reason = "a failed expectation fails the test")]
 
@@ -8,7 +8,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-/// The words of a page in one language.
+/// The texts of a page in one language.
 struct Language {
     code: &'static str,
     page: &'static str,
@@ -38,7 +38,7 @@ const CHINESE: Language = Language {
     columns: ["命令", "参数", "选项"],
 };
 
-/// The sections of a help text: rows of a name and a description.
+/// The sections of a help text, with rows of a name and a description.
 #[derive(Default)]
 struct Help {
     about: String,

@@ -1,4 +1,4 @@
-//! Dynamic shell completion: candidates come from the config and the kept lists, and no server is started for them.
+//! Dynamic shell completion: candidates come from the config and the cached lists, without starting a server.
 
 #![expect(clippy::unwrap_used, reason = "a failed expectation fails the test")]
 
@@ -12,7 +12,7 @@ fn cli() -> CommandLine {
     CommandLine::new(env!("CARGO_BIN_EXE_toolhub"))
 }
 
-/// The candidates for the last word, as bash asks for them.
+/// The candidates for the last word, in the form that bash requests them.
 fn candidates(cli: &CommandLine, words: &[&str]) -> Vec<String> {
     let ran = completed(cli, words);
     assert!(ran.code == Some(0) && ran.stderr.is_empty(), "{ran:?}");
@@ -85,7 +85,7 @@ fn a_broken_config_and_an_unknown_shell_are_silent() {
     assert!(output.stdout.starts_with(b"toolhub "), "an ordinary run: {output:?}");
 }
 
-/// Bash splits words at `=`; the candidates are what it replaces, and no more.
+/// Bash splits words at `=`; a candidate contains only the part that bash replaces.
 #[cfg(unix)]
 #[test]
 fn bash_replaces_the_part_after_the_equals_sign() {

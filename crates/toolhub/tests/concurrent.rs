@@ -1,4 +1,4 @@
-//! Two real MCP servers that share a tool, through the real program: raced, merged, one after the other.
+//! Real MCP servers that share a tool, through the real program: raced, merged, and sequential.
 
 #![expect(clippy::unwrap_used, reason = "a failed expectation fails the test")]
 
@@ -10,7 +10,7 @@ use tempfile::TempDir;
 use toolhub_testkit::CommandLine;
 use toolhub_testkit::scripted::{Journal, Script};
 
-/// Servers over stdio that all have one tool, each doing something else when it is called.
+/// Stdio servers that share one tool, each with different behaviour.
 struct Servers {
     cli: CommandLine,
     folder: TempDir,
@@ -66,7 +66,7 @@ fn late(millis: u64, text: &str) -> Value {
     json!([{"delay_ms": millis}, {"text": text}])
 }
 
-/// Servers that only happen to have a tool of one name do not hear each other's calls.
+/// Servers that merely have a tool of the same name do not receive each other's calls.
 #[test]
 fn servers_that_are_not_equivalent_are_called_by_name() {
     let servers =
@@ -154,7 +154,7 @@ fn a_quick_failure_does_not_hide_a_slow_success() {
 
 #[test]
 fn a_tool_without_hints_runs_once_and_alone() {
-    // The first one fails after it ran; the second would succeed, and must not be asked.
+    // The first server fails after execution; the second would succeed, but must not be called.
     for hints in [json!({}), json!({"destructiveHint": true})] {
         let each = [("a", json!([{"tool_error": "half done"}])), ("b", late(0, "done"))];
         let servers = Servers::new(&tool("calculate_it", &hints), &each);
@@ -162,12 +162,12 @@ fn a_tool_without_hints_runs_once_and_alone() {
         assert_eq!(shown["success"], false, "{shown}");
         assert_eq!((servers.calls("a"), servers.calls("b")), (1, 0));
     }
-    // Nor where it could have been raced.
+    // Nor are such calls raced.
     let servers =
         Servers::new(&tool("calculate_it", &json!({})), &[("a", late(300, "slow")), ("b", late(0, "fast"))]);
     assert_eq!(servers.json(&["call", "calculate_it"])["result"], "slow");
     assert_eq!((servers.calls("a"), servers.calls("b")), (1, 0));
-    // One that never answers: its effect is unknown, and nobody else is asked.
+    // A server that never answers: the effect is unknown, so no other server is called.
     let servers = Servers::new(
         &tool("calculate_it", &json!({})),
         &[("a", json!([{"ignore": true}])), ("b", late(0, "fast"))],

@@ -1,5 +1,5 @@
-//! The hub with a real language model, which `cargo xtask e2e-model` starts and names in `TOOLHUB_E2E_MODEL_URL`. Other
-//! runs report the test as ignored.
+//! The hub with a real language model, which `cargo xtask e2e-model` starts and passes in `TOOLHUB_E2E_MODEL_URL`. Other runs
+//! report the test as ignored.
 
 #![expect(
     clippy::panic,
@@ -18,7 +18,7 @@ use toolhub_llm::discover::{Address, ModelChoice, discover};
 
 const VARIABLE: &str = "TOOLHUB_E2E_MODEL_URL";
 
-/// The model. It is found by its address alone, as a user's would be.
+/// The model, discovered by its URL alone, like that of a user.
 async fn model() -> ModelClient {
     let url = std::env::var(VARIABLE)
         .unwrap_or_else(|_| panic!("`{VARIABLE}` is not set: run `cargo xtask e2e-model`"));
@@ -32,7 +32,7 @@ async fn model() -> ModelClient {
     ModelClient::new(found.endpoint)
 }
 
-/// Asks it, and says how fast it was.
+/// Sends a request and prints the speed.
 async fn ask(model: &ModelClient, request: &ChatRequest) -> ChatReply {
     let (begun, pieces) = (Instant::now(), AtomicUsize::new(0));
     let heard = |_: Spoken| {
@@ -70,7 +70,7 @@ async fn it_talks_calls_a_tool_and_keeps_to_a_schema() {
     ];
     let asked = ChatRequest { tools, ..plain.clone() };
     let said = ask(&model, &asked.user("What is the weather in Kyoto now?")).await;
-    // This small model writes its calls as text now and then, whatever it was told of native ones.
+    // This small model sometimes writes its calls as text, although native calls are requested.
     let called = format!("{} {:?}", said.text, said.calls);
     assert!(called.contains("get_weather") && called.contains("Kyoto"), "{called}");
 

@@ -1,4 +1,4 @@
-//! The programs in `examples/`, built and run as a reader of them would; the agent's model is a scripted one.
+//! Builds and runs the programs in `examples/`; the model of the agent is scripted.
 
 #![cfg(unix)]
 #![expect(clippy::unwrap_used, reason = "a failed expectation fails the test")]
@@ -19,7 +19,7 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
 }
 
-/// The folder of the built examples. They are built here if `cargo test` did not: with `--test examples` it builds none.
+/// The folder of the built examples. They are built here if `cargo test` did not: `--test examples` builds none.
 fn built() -> &'static Path {
     static FOLDER: OnceLock<PathBuf> = OnceLock::new();
     FOLDER.get_or_init(|| {
@@ -48,7 +48,7 @@ fn built() -> &'static Path {
     })
 }
 
-/// A command with a home folder of its own.
+/// A command with a temporary home folder.
 fn command(program: &Path, home: &Path) -> Command {
     let mut command = Command::new(program);
     command
@@ -180,7 +180,7 @@ fn the_skill_runs_its_script() {
     assert!(shown.stdout.contains("count") && shown.stdout.contains("1200"), "{shown:?}");
 }
 
-/// The table of the examples names every one of them.
+/// The table in the README of the examples lists every example.
 #[test]
 fn the_page_names_every_example() {
     let page = fs::read_to_string(root().join("examples/README.md")).unwrap();

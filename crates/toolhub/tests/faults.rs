@@ -1,5 +1,5 @@
-//! Faults made for real, one test a class, through the public API: what must not bring the hub down.
-//! `docs/explanation/faults.tsv` says which class each test stands for.
+//! Real faults, one test per class, through the public API: the hub must survive each. `docs/explanation/faults.tsv` maps
+//! classes to tests.
 
 #![cfg(target_os = "linux")]
 #![expect(clippy::unwrap_used, reason = "a failed expectation fails the test")]
@@ -19,7 +19,7 @@ async fn call(hub: &TestHub, tool: &str) -> Outcome {
     hub.call(ToolCall::new(tool, json!({}))).await
 }
 
-/// Has the tools of `s` listed: the short time of a call is then for the call alone.
+/// Lists the tools of `s` first, so that a short timeout applies to the call alone.
 async fn listed(hub: &TestHub) {
     hub.list_server("s").await.unwrap().unwrap();
 }
@@ -32,7 +32,7 @@ fn lines(path: &std::path::Path) -> usize {
     std::fs::read_to_string(path).map_or(0, |text| text.lines().count())
 }
 
-/// A tool that is read-only, so that it may be called again.
+/// A read-only tool, which may be called again.
 fn read_only(name: &str) -> Value {
     json!({"name": name, "annotations": {"readOnlyHint": true}, "inputSchema": {"type": "object"}})
 }
@@ -69,7 +69,7 @@ async fn a_child_that_never_greets_is_given_up() {
     let error = hub.list_server("s").await.unwrap().unwrap_err();
     assert!(error.to_string().contains("no answer within 1 s while connecting"), "{error}");
     assert!(started.elapsed() < Duration::from_secs(5), "{:?}", started.elapsed());
-    // The whole process group ends with the attempt, while the hub goes on.
+    // The whole process group ends with the attempt, while the hub continues.
     let seen = Journal::read(&journal);
     let children = seen.events("child");
     let children = children.iter().filter_map(|one| u32::try_from(one["child"].as_u64()?).ok());
@@ -314,7 +314,7 @@ async fn schemas_that_explode_or_reach_out_fail_closed() {
         let outcome = hub.call(ToolCall::new(tool, json!({"x": 1}))).await;
         assert_eq!(kind(&outcome), "unusable_schema", "{tool} {outcome:?}");
     }
-    // References that double are followed once each.
+    // Exponentially expanding references are resolved once each.
     let outcome = hub.call(ToolCall::new("explosive", json!({"x": 1}))).await;
     assert!(outcome.success() && outcome.took < Duration::from_secs(5), "{outcome:?}");
     assert!(listener.accept().is_err(), "nothing was fetched");

@@ -1,4 +1,4 @@
-//! Finding tools through the real program: in two languages, by name with slips, and nothing where nothing fits.
+//! Tool search through the real program: in two languages, by misspelt names, and without a match.
 
 #![expect(clippy::unwrap_used, reason = "a failed expectation fails the test")]
 
@@ -35,7 +35,7 @@ fn the_right_tool_comes_first_in_either_language() {
     check("发一封邮件给老板", "send_email");
     check("train tickets between two cities", "query_train_tickets");
     check("查一下股票价格", "get_stock_price");
-    // By name, also with slips and spelt another way.
+    // By name, with typos and in another case style.
     check("read_data_from_excel", "read_data_from_excel");
     check("readDataFromExcell", "read_data_from_excel");
     check("sned_email", "send_email");
@@ -92,7 +92,7 @@ fn scores_are_explained_and_history_counts() {
 fn a_model_finds_and_reads_tools_by_calls() {
     let cli = cli();
     let found = cli.run(&["call", "search_tools", "query=给同事发邮件", "--json"]).json();
-    // The office has not been met before: a search among what is known does not start it.
+    // The server `office` was never listed: a search in the catalog does not start it.
     assert_eq!(found["success"], true, "{found}");
     assert_eq!(cli.run(&["tools"]).code, Some(0));
     let found = cli.run(&["call", "search_tools", "query=给同事发邮件", "--json"]).json();

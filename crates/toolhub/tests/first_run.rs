@@ -1,4 +1,5 @@
-//! What a new user meets: `toolhub` alone, servers added by a relative path, and the note on a folder that is not trusted.
+//! The first contact of a new user: `toolhub` without arguments, servers added by a relative path, and the notice about an
+//! untrusted folder.
 
 #![cfg(unix)]
 #![expect(clippy::unwrap_used, reason = "a failed expectation fails the test")]
@@ -12,7 +13,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use toolhub_testkit::Ran;
 
-/// A home folder and a folder to work in, without a config.
+/// A home folder and a working folder, without a config.
 struct Machine {
     folder: tempfile::TempDir,
 }
@@ -57,7 +58,7 @@ impl Machine {
         serde_json::from_str::<Value>(&fs::read_to_string(file).unwrap()).unwrap()["mcpServers"].clone()
     }
 
-    /// A program that leaves a mark where it is started.
+    /// A program that creates a marker file when it is started.
     fn marking_program(&self) -> (String, PathBuf) {
         let (program, mark) = (self.folder.path().join("mark.sh"), self.folder.path().join("started"));
         fs::write(&program, format!("#!/bin/sh\ntouch '{}'\ncat\n", mark.display())).unwrap();
@@ -178,11 +179,12 @@ fn relative_paths_of_an_added_server_hold_in_every_folder() {
     let whole = scripts.join("stock.py").canonicalize().unwrap();
     assert_eq!(machine.servers()["stock"]["args"], json!([whole]));
     assert!(added.stderr.contains("is kept as"), "{added:?}");
-    // From another folder, with what was listed forgotten.
+    // From another folder, without the cached list.
     let other = machine.folder.path().join("user");
     let tested = machine.run_in(&other, &["servers", "test", "stock"]);
     assert_eq!(tested.code, Some(0), "{tested:?}");
-    // Words of the program stay as they are, though a file has their name; so do options, and all where a folder is given.
+    // Arguments of the program are not changed even if a file has the same name; nor are options, nor anything if a folder is
+    // given.
     machine.run(&[
         "servers",
         "add",
@@ -248,8 +250,8 @@ fn a_running_hub_prints_the_note_once_though_its_config_changes() {
     let mut line = String::new();
     std::io::BufRead::read_line(&mut std::io::BufReader::new(serving.stdout.take().unwrap()), &mut line)
         .unwrap();
-    // The routing changes: the same servers start in the same folder, and nothing new is to be said of them. A change that the hub
-    // takes for its first configuration is not reloaded, so there is another one.
+    // The routing changes: the same servers start in the same folder, so that no new notice is printed. If the hub reads a
+    // change as part of its first configuration, no reload happens, so the file is changed until one does.
     let settings = machine.folder.path().join("user/.config/toolhub/toolhub.toml");
     let mut said = String::new();
     for batch in 4..20 {

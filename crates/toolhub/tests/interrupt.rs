@@ -1,4 +1,4 @@
-//! Ctrl-C in a slow call: one clear message, the right exit code, the server told, no process left.
+//! Ctrl-C during a slow call: one clear message, the right exit code, a cancellation to the server, no process left.
 
 #![cfg(target_os = "linux")]
 #![expect(clippy::unwrap_used, reason = "a failed expectation fails the test")]
@@ -39,7 +39,7 @@ fn over_stdio_with_a_grandchild_that_stays() {
         assert_eq!(seen.count_method("notifications/cancelled"), 1, "{seen:?}");
         let grandchild = u32::try_from(seen.events("child")[0]["child"].as_u64().unwrap()).unwrap();
         assert!(processes::gone_within(grandchild, Duration::from_secs(5)));
-        // Dropping `cli` checks that the server itself is gone too.
+        // Dropping `cli` checks that the server process is gone, too.
     }
 }
 
@@ -105,7 +105,7 @@ fn a_second_one_does_not_wait_for_good_manners() {
     assert!(second.elapsed() < Duration::from_millis(1400), "{:?}", second.elapsed());
 }
 
-/// Killed outright, a hub can tell nobody; the next one ends what it left.
+/// After SIGKILL a hub cannot clean up; the next one ends its leftover processes.
 #[test]
 fn what_a_killed_hub_left_is_swept_up() {
     let mut cli = CommandLine::new(env!("CARGO_BIN_EXE_toolhub"));
@@ -126,7 +126,7 @@ fn what_a_killed_hub_left_is_swept_up() {
     }
 }
 
-/// Scripts of skills are ended at once: a guard outlives the hub.
+/// Scripts of skills end immediately: a reaper process outlives the hub.
 #[test]
 fn a_skills_script_does_not_outlive_a_killed_hub() {
     let cli = CommandLine::new(env!("CARGO_BIN_EXE_toolhub"));
@@ -134,7 +134,7 @@ fn a_skills_script_does_not_outlive_a_killed_hub() {
     std::fs::create_dir_all(own.join("scripts")).unwrap();
     let text = "---\nname: sleeper\ndescription: Sleeps. Use it to wait.\nmetadata:\n  toolhub:\n    tools:\n      - {name: sleep_long, description: Sleeps long, script: scripts/sleep.sh}\n---\n";
     std::fs::write(own.join("SKILL.md"), text).unwrap();
-    // Seconds that no other program asks for, so that it is known by them.
+    // An unusual duration, which identifies the process.
     let seconds = format!("60.{}", std::process::id());
     std::fs::write(own.join("scripts/sleep.sh"), format!("sleep {seconds} &\nsleep {seconds}\n")).unwrap();
     assert_eq!(cli.run(&["skills", "approve", "sleeper", "--yes"]).code, Some(0));
@@ -158,7 +158,7 @@ fn a_skills_script_does_not_outlive_a_killed_hub() {
     wait_for(0);
 }
 
-/// A program that reads the answer gets its shape, with what was begun.
+/// JSON output keeps its structure after an interrupt, with the steps that were started.
 #[test]
 fn an_answer_for_programs_keeps_its_shape() {
     let mut cli = CommandLine::new(env!("CARGO_BIN_EXE_toolhub"));
@@ -182,7 +182,7 @@ fn an_answer_for_programs_keeps_its_shape() {
     );
 }
 
-/// The address is the sign that the gateway is up: a signal right after it ends the gateway in order.
+/// The printed address means that the gateway is ready: a signal directly after it causes an orderly shutdown.
 #[test]
 fn a_gateway_that_shows_its_address_handles_signals() {
     use std::io::{BufRead as _, BufReader};

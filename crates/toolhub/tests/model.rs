@@ -1,5 +1,5 @@
-//! The hub's language model, through the real program: which one is found, what the doctor says of it, and what it
-//! makes of several answers.
+//! The language model of the hub, through the real program: discovery, the report of `doctor`, and the synthesis of several
+//! results.
 
 #![expect(clippy::unwrap_used, reason = "a failed expectation fails the test")]
 
@@ -25,7 +25,7 @@ fn run(mut command: Command) -> Run {
     Run { code: output.status.code(), shown }
 }
 
-/// The program with this `[llm]`.
+/// The program with this `[llm]` section.
 fn configured(llm: &str) -> CommandLine {
     let cli = CommandLine::new(env!("CARGO_BIN_EXE_toolhub"));
     std::fs::write(cli.folder().join("toolhub.toml"), format!("[llm]\n{llm}\n")).unwrap();
@@ -40,7 +40,7 @@ fn model_line(ran: &Run) -> &str {
 fn without_one_all_is_well() {
     let cli = CommandLine::new(env!("CARGO_BIN_EXE_toolhub"));
     let mut command = cli.command(&["doctor"]);
-    // Nobody listens at the first port.
+    // No process listens on port 1.
     command.env("OLLAMA_HOST", "127.0.0.1:1");
     let ran = run(command);
     assert_eq!(ran.code, Some(0), "{}", ran.shown);
@@ -118,7 +118,7 @@ fn one_on_this_machine_is_found() {
     assert_eq!((&model["status"], &model["text"]), (&json!("ok"), &json!(expect)));
 }
 
-/// Two servers that answer one question differently, and are declared equivalent.
+/// Two equivalent servers with different answers to the same question.
 fn two_sources(cli: &mut CommandLine) {
     let file = cli.folder().join("toolhub.toml");
     let settings = std::fs::read_to_string(&file).unwrap();
@@ -154,7 +154,7 @@ fn without_the_model_they_stand_side_by_side() {
     assert!(text.contains("Kyoto is sunny") && text.contains("Kyoto is warm"), "{shown}");
     assert_eq!(server.bodies().len(), 1);
 
-    // A key that merely lies in the environment sends nothing anywhere.
+    // A key in the environment alone causes no request.
     let silent = ModelServer::start([ScriptedReply::text("never").act()]);
     let mut cli = CommandLine::new(env!("CARGO_BIN_EXE_toolhub"));
     two_sources(&mut cli);

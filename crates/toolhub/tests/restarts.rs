@@ -1,4 +1,4 @@
-//! What restarts leave behind. Alone in its process, whose descriptors and memory it counts.
+//! Leaks across restarts. The only test in its process, since it counts descriptors and memory.
 
 #![cfg(target_os = "linux")]
 #![expect(clippy::unwrap_used, reason = "a failed expectation fails the test")]
@@ -8,7 +8,7 @@ use toolhub::ToolCall;
 use toolhub_testkit::TestHub;
 use toolhub_testkit::scripted::Script;
 
-/// A thousand rounds of connect, call and stop leave no zombie, no descriptor and no memory behind.
+/// A thousand rounds of connect, call and stop leak no zombie, descriptor or memory.
 #[tokio::test]
 async fn a_thousand_restarts_leave_nothing() {
     let hub = TestHub::builder().server("s", &Script::both().plain_tool("t")).build().await;

@@ -1,4 +1,4 @@
-//! What `servers list` and its kin show of servers: what is known from before, and only what is true.
+//! The output of `servers list` and related commands: cached information, and only correct information.
 
 use serde_json::json;
 use toolhub_testkit::CommandLine;
@@ -8,7 +8,7 @@ fn cli() -> CommandLine {
     CommandLine::new(env!("CARGO_BIN_EXE_toolhub"))
 }
 
-/// A reason that one run kept is shown by the next in its own language, whatever language the first one spoke.
+/// A stored reason is shown in the language of the current run, independent of the language of the run that stored it.
 #[test]
 fn reasons_are_kept_in_both_languages() {
     let english = "program `toolhub-test-none` was not found: install it, or give its full path";
@@ -37,7 +37,7 @@ fn reasons_are_kept_in_both_languages() {
     }
 }
 
-/// A definition that is nested too deeply is left out and named; the server's other tools can be called.
+/// A definition that is nested too deeply is left out and named; the other tools of the server can be called.
 #[test]
 fn one_definition_nested_too_deeply_costs_no_other_tool() {
     for script in [Script::legacy(), Script::modern()] {
@@ -57,7 +57,7 @@ fn one_definition_nested_too_deeply_costs_no_other_tool() {
     }
 }
 
-/// The last words of a program are shown to those who want to see more, also by a run that did not start it.
+/// The last stderr lines of a program are shown on request, also by a run that did not start it.
 #[test]
 fn last_words_are_shown_when_asked_for() {
     let mut cli = cli();

@@ -1,4 +1,4 @@
-//! Servers that are slow to start are met in the era they speak.
+//! Servers that start slowly are connected in the right era.
 
 #![expect(clippy::unwrap_used, reason = "a failed expectation fails the test")]
 
@@ -6,7 +6,7 @@ use serde_json::json;
 use toolhub_testkit::CommandLine;
 use toolhub_testkit::scripted::{Journal, Script};
 
-/// The time for connecting: after half of it `initialize` follows a probe that is not answered.
+/// The connect timeout: if the probe is unanswered after half of it, `initialize` follows.
 const SETTINGS: &str = "[[servers]]\nid = \"s\"\nconnect_timeout = \"8s\"\n";
 
 fn met(script: &Script) -> (CommandLine, Journal) {
@@ -26,7 +26,7 @@ fn era(cli: &CommandLine) -> serde_json::Value {
     cli.run(&["servers", "list", "--json"]).json()[0]["era"].clone()
 }
 
-/// The answer to `server/discover` comes after `initialize` was sent.
+/// The response to `server/discover` arrives after `initialize` was sent.
 #[test]
 fn a_late_answer_to_the_probe_is_used() {
     for script in [Script::modern(), Script::both()] {
@@ -36,11 +36,11 @@ fn a_late_answer_to_the_probe_is_used() {
     }
 }
 
-/// The probe is lost, and the refusal of `initialize` names the modern version.
+/// The probe is lost, and the rejection of `initialize` lists the modern version.
 #[test]
 fn a_refusal_that_names_a_modern_version_makes_the_connection_modern() {
     let first_is_lost = json!([[{"ignore": true}], [{"default": true}]]);
-    // Answers the ping at once, and nothing in time.
+    // The first answers the ping immediately, the second answers nothing in time.
     for script in [Script::modern(), Script::modern().set("start_delay_ms", 5000)] {
         let (cli, seen) = met(&script.on("server/discover", &first_is_lost));
         assert_eq!(seen.count_method("server/discover"), 2);
@@ -48,14 +48,14 @@ fn a_refusal_that_names_a_modern_version_makes_the_connection_modern() {
     }
 }
 
-/// A server that answers `initialize` and not the probe, after a slow start, may be of either era: that is not recorded.
+/// A server that starts slowly and answers `initialize` but not the probe may be of either era: the era is not recorded.
 #[test]
 fn a_doubtful_era_is_not_recorded() {
     let lost = json!([[{"ignore": true}], [{"default": true}]]);
     let script = Script::both().set("start_delay_ms", 5000).on("server/discover", lost);
     let (cli, _) = met(&script.on("ping", json!([{"delay_ms": 3000}])));
     assert_eq!(era(&cli), json!(null));
-    // A legacy server that refuses the probe leaves no doubt.
+    // A legacy server that rejects the probe is unambiguous.
     let (cli, _) = met(&Script::legacy().set("start_delay_ms", 5000));
     assert_eq!(era(&cli), "legacy");
 }

@@ -1,5 +1,5 @@
-//! Half a minute of what `cargo xtask soak` does for a quarter of an hour: load through the gateway while its servers are
-//! killed and come back.
+//! Thirty seconds of the test that `cargo xtask soak` runs for fifteen minutes: load through the gateway while its servers are
+//! killed and restarted.
 
 #![cfg(target_os = "linux")]
 
@@ -12,7 +12,7 @@ fn killed_servers_cost_nobody_but_those_who_call_them() {
     let folder = tempfile::tempdir().unwrap();
     let mut soak = Command::new(program("gateway-load"));
     soak.arg("soak").arg(env!("CARGO_BIN_EXE_toolhub")).arg(folder.path()).args(["30", "20260728"]);
-    // It starts servers of this program, and says which it is built from.
+    // Builds `scripted-mcp` if needed: `gateway-load` starts it.
     let _ = program("scripted-mcp");
     let ran = soak.output().unwrap();
     let said = String::from_utf8_lossy(&ran.stdout).into_owned() + &String::from_utf8_lossy(&ran.stderr);

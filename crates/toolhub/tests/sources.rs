@@ -13,7 +13,7 @@ use toolhub_testkit::{CommandLine, Ran, TestHub};
 
 const UNKNOWN: &str = "there is no source `hrdb`, nothing was executed; did you mean `hr-db`?";
 
-/// A command line with two servers that both have `write`, and the journal of both.
+/// A command line with two servers that both have `write`, and their common journal.
 fn two_databases() -> (CommandLine, PathBuf) {
     let mut cli = CommandLine::new(env!("CARGO_BIN_EXE_toolhub"));
     let journal = cli.folder().join("journal");
@@ -58,7 +58,7 @@ fn an_unknown_source_is_an_error_and_nothing_is_executed() {
         assert!(ran.stdout.contains(UNKNOWN), "{text}: {ran:?}");
     }
     assert!(!journal.exists(), "no server was started");
-    // Known names, also those that models write by habit, still work.
+    // Known names, including those that models often guess, still work.
     for source in ["hr-db", "native", "appflowy", "auto"] {
         let ran = cli.run(&["call", "write", "n:=1", "--source", source]);
         assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), "{\"n\":1}\n"), "{source}: {ran:?}");
@@ -84,7 +84,7 @@ async fn an_unknown_source_of_a_library_call_is_an_error() {
     hub.close().await;
 }
 
-/// `server__tool` goes to that server, and no other is started for it, however short a time their lists keep.
+/// `server__tool` is sent to that server, and no other server is started for it, even if its list has expired.
 #[test]
 fn a_qualified_name_starts_its_server_alone() {
     let mut cli = CommandLine::new(env!("CARGO_BIN_EXE_toolhub"));
@@ -114,7 +114,7 @@ fn a_qualified_name_starts_its_server_alone() {
     assert!(!never.exists(), "a server that was never listed was started");
 }
 
-/// A name that no tool has does not start servers that were listed a moment ago.
+/// An unknown tool name does not start servers that were listed recently.
 #[test]
 fn a_mistyped_name_lists_no_server_again_at_once() {
     let mut cli = CommandLine::new(env!("CARGO_BIN_EXE_toolhub"));
@@ -131,7 +131,7 @@ fn a_mistyped_name_lists_no_server_again_at_once() {
         assert!(ran.stderr.contains(expect), "{ran:?}");
     }
     assert_eq!(Journal::read(&journal).events("start").len(), 1, "it was listed again");
-    // Nor does the exit code depend on other servers.
+    // The exit code does not depend on other servers.
     cli.entry("dead", dead);
     for name in ["hr_db__read_query", "zzz"] {
         assert_eq!(cli.run(&["call", name]).code, Some(1));

@@ -1,4 +1,4 @@
-//! `toolhub run` and `toolhub parse`: what a model wrote goes in, what came of it comes out.
+//! `toolhub run` and `toolhub parse`: model output on stdin, results on stdout.
 
 #![expect(clippy::unwrap_used, reason = "a failed expectation fails the test")]
 
@@ -13,7 +13,7 @@ fn cli() -> CommandLine {
     CommandLine::new(env!("CARGO_BIN_EXE_toolhub"))
 }
 
-/// The program with a text on its standard input: exit code, stdout, stderr.
+/// Runs the program with this standard input. Returns exit code, stdout and stderr.
 fn fed(cli: &CommandLine, args: &[&str], text: &str) -> (Option<i32>, String, String) {
     let mut command = cli.command(args);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -24,7 +24,7 @@ fn fed(cli: &CommandLine, args: &[&str], text: &str) -> (Option<i32>, String, St
     (output.status.code(), text(output.stdout), text(output.stderr))
 }
 
-/// What stands in the `<tool_result>`s.
+/// The contents of the `<tool_result>` elements.
 fn results(printed: &str) -> Vec<Value> {
     let blocks = printed.split("<tool_result>").skip(1);
     blocks.map(|block| serde_json::from_str(block.split("</tool_result>").next().unwrap()).unwrap()).collect()
@@ -82,7 +82,7 @@ fn thoughts_and_quoted_answers_are_not_run() {
     }
 }
 
-/// A server that answers with the arguments it was given.
+/// A server that returns its arguments.
 fn sheets() -> Script {
     Script::legacy().tool(json!({"name": "read_sheet", "inputSchema": {
     "type": "object", "required": ["filepath"], "properties": {
@@ -104,7 +104,7 @@ fn arguments_that_miss_by_a_hair_are_mended_and_told() {
     let outcomes: Value = serde_json::from_str(&printed).unwrap();
     let told = outcomes[0]["_meta"]["repaired"].as_array().unwrap();
     assert_eq!(told.len(), 4, "{told:?}");
-    // What was sent is what is remembered.
+    // The history contains the arguments that were sent.
     let history = cli.run(&["history", "--json"]).json();
     let sent = history[0]["arguments"].clone();
     assert_eq!(

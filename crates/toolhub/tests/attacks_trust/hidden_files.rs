@@ -1,4 +1,4 @@
-//! Launches that do not tell which file they run: the file may not change after the launch was trusted, either.
+//! Launch commands that do not name the file they run: that file may not change after the launch was trusted either.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::hostile::Victim;
 
-/// A project whose one server is started by `entry`, with a harmless program in `file`.
+/// A project with one server, started by `entry`, and a harmless program in `file`.
 fn project(entry: &Value, file: &str) -> Victim {
     let victim = Victim::new();
     victim.write(".mcp.json", &json!({"mcpServers": {"a": entry}}).to_string());
@@ -61,13 +61,13 @@ fn a_program_that_a_launch_hides_does_not_run_after_a_change() {
         let ran = victim.run(&["servers", "test"]);
         victim.assert_unharmed(&format!("{entry}"));
         assert!(ran.stderr.contains("changed since you trusted"), "{entry}: {ran:?}");
-        // The control: the program is the one that the launch runs.
+        // Control: the launch does run this program.
         let ran = victim.run(&["--trust", "servers", "test"]);
         assert!(victim.was_run(), "{entry}: {ran:?}");
     }
 }
 
-/// Bytecode that Python does not compare with the source, and native modules, which it prefers to it.
+/// Bytecode that Python does not compare with the source, and native modules, which take precedence over it.
 #[test]
 fn bytecode_added_beside_a_trusted_module_is_not_run() {
     let entry =
@@ -90,7 +90,7 @@ fn bytecode_added_beside_a_trusted_module_is_not_run() {
     assert!(victim.was_run(), "the control: Python runs the bytecode: {ran:?}");
 }
 
-/// Entries that name what they run stay trusted when other files change.
+/// Entries that name the file they run stay trusted when other files change.
 #[test]
 fn ordinary_launches_are_not_bound_to_other_files() {
     for entry in [

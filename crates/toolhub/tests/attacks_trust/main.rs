@@ -1,5 +1,5 @@
-//! Attacks on workspace trust: a folder that an attacker wrote runs nothing, contacts nothing and learns nothing, unless
-//! its owner trusted exactly this.
+//! Attacks on workspace trust: a folder written by an attacker runs no program, contacts no address and reads no secret, unless
+//! the owner trusted exactly these contents.
 
 #![cfg(unix)]
 #![expect(clippy::unwrap_used, reason = "a failed expectation fails the test")]

@@ -1,5 +1,4 @@
-//! The access log: one line for each request that was answered, of whom it came and what it was about, and nothing that
-//! anybody shows to be let in.
+//! The access log: one line for each answered request, with its principal and subject, and without credentials.
 
 use std::fs;
 use std::io::Write as _;
@@ -14,7 +13,7 @@ use crate::door::for_two_with;
 use crate::raw_client::{Era, RawClient, Stream, http};
 use crate::serving::{PATIENCE, Serving, hub};
 
-/// What stands in the log, once so many lines do.
+/// The lines of the log, once there are `count` of them.
 async fn lines(path: &Path, count: usize) -> Vec<Value> {
     let since = Instant::now();
     loop {
@@ -29,7 +28,7 @@ async fn lines(path: &Path, count: usize) -> Vec<Value> {
     }
 }
 
-/// The fields of a line that are the same every time.
+/// The fields of a line that do not vary between runs.
 fn steady(line: &Value) -> Value {
     let mut line = line.clone();
     for changing in ["time", "client", "bytes", "ms"] {
@@ -53,7 +52,7 @@ async fn each_request_is_one_line_of_the_log() {
     assert!(line["bytes"].as_u64().unwrap() > 50 && line["ms"].as_f64().unwrap() > 0.0, "{line}");
     assert!(line["time"].as_str().unwrap().ends_with('Z'), "{line}");
 
-    // One that is not let in, one that is wrong, a probe, and a stream, which is told of when it is over.
+    // An unauthorized request, an invalid one, a probe, and a stream, which is logged when it ends.
     let mut stranger = client.clone();
     stranger.set("authorization", "Bearer th_of-a-stranger");
     assert_eq!(stranger.request("1", "tools/list", "").send().await.unwrap().status(), 401);
@@ -67,7 +66,7 @@ async fn each_request_is_one_line_of_the_log() {
     assert_eq!(lines(&path, 4).await.len(), 4, "a stream that is open is not told of");
     drop(stream);
     let found: Vec<Value> = lines(&path, 5).await[1..].iter().map(steady).collect();
-    // Connections are answered side by side, so that two lines may change places.
+    // Connections are served concurrently, so that two lines may be swapped.
     for expected in [
         json!({"principal": null, "verb": "POST", "path": "/mcp", "status": 401}),
         json!({"principal": "ann", "verb": "POST", "path": "/mcp", "status": 400, "error": -32700}),
@@ -77,7 +76,7 @@ async fn each_request_is_one_line_of_the_log() {
         assert!(found.contains(&expected), "{expected} not in {found:?}");
     }
 
-    // Moved away, it is begun anew under its name; what was written stays where it went.
+    // After a rename a new file is created under the old name; written lines stay in the renamed file.
     let old = path.with_extension("1");
     fs::rename(&path, &old).unwrap();
     let since = Instant::now();
@@ -92,7 +91,7 @@ async fn each_request_is_one_line_of_the_log() {
     }
 }
 
-/// A client that hangs up before it is answered is told of as such.
+/// A client that disconnects before the response is logged as such.
 #[tokio::test]
 async fn a_client_that_did_not_wait_is_told_of() {
     let script = Script::both().plain_tool("silent").on("tools/call:silent", json!([{"ignore": true}]));

@@ -1,5 +1,5 @@
-//! Requests that name another host than they should, or name it so that two readers would understand it differently: they
-//! are refused whichever way they come, and what is legitimate is served.
+//! Requests with a wrong host, or with a host that two parsers would read differently: they are refused on both paths, and
+//! legitimate requests are served.
 
 use toolhub_testkit::scripted::Script;
 
@@ -12,13 +12,13 @@ fn serving() -> Serving {
     Serving::before(&Script::both().plain_tool("echo"), SETTINGS)
 }
 
-/// The same call in the usual form and in one that takes the other way through the server.
+/// The same call in its ordinary form (fast path) and chunked (general path).
 fn both_ways(lines: &str) -> [String; 2] {
     let usual = call("x", "").replace("Host: localhost\r\n", lines);
     [chunked(&usual), usual]
 }
 
-/// The status of a call that names its host so, which is the same both ways, also behind a call that was let in.
+/// The status of a call with these host lines: the same on both paths, also after an accepted call on the connection.
 fn status(serving: &Serving, lines: &str) -> u16 {
     let mut found = Vec::new();
     for message in both_ways(lines) {
@@ -133,7 +133,7 @@ fn a_full_url_as_target_must_name_this_host() {
     let mut wire = Wire::to(&serving);
     wire.say(&call("x", "").replace("HTTP/1.1", "HTTP/1.0"));
     assert_eq!(wire.hear().text(), said("x"));
-    // A probe is answered whatever host it names, since it tells no more than whether there is anybody.
+    // Probes are answered for any host, since they reveal only that the gateway runs.
     let mut wire = Wire::to(&serving);
     wire.say("GET /healthz HTTP/1.0\r\n\r\n");
     let heard = wire.hear();

@@ -1,4 +1,5 @@
-//! Attacks with encoded messages: nothing is decoded, so what says that it is encoded is not read as if it were not.
+//! Attacks with `Content-Encoding`: the gateway decodes nothing, so that a message declared as encoded is refused instead of
+//! being read as plain text.
 
 use toolhub_testkit::scripted::Script;
 

@@ -1,4 +1,4 @@
-//! Attacks with duplicate JSON keys: a check that reads one of two equal keys says nothing of a server that reads the other.
+//! Attacks with duplicate JSON keys: a check that reads one of two equal keys is void if the server reads the other.
 
 use serde_json::{Value, json};
 use toolhub_testkit::scripted::{Journal, Script};
@@ -14,7 +14,7 @@ mend_arguments = true
 arguments = { folder = "archive" }
 "#;
 
-/// A server whose tool `read` gets `folder = "archive"` from the owner, whatever a client gives.
+/// A server whose tool `read` gets the fixed argument `folder = "archive"`, which clients cannot override.
 fn serving() -> Serving {
     let schema = json!({"type": "object", "properties": {"folder": {"type": "string"}, "path": {"type": "string"},
         "more": {"type": "object", "properties": {"a": {"type": "integer"}}}}});
@@ -57,7 +57,7 @@ async fn rejects_duplicate_keys_in_params_at_any_depth() {
         doubled.also(r#""progressToken":"q""#);
         assert_eq!(doubled.call("read", "{}").await.error(), -32600, "{era:?}");
         assert_eq!(calls(&serving), called, "no such message reaches a server");
-        // The control: the same without duplicates, and equal keys in different objects.
+        // Control: the same without duplicates, and equal keys in different objects.
         let fine = client.call("read", r#"{"path":"a","folder":"secret","more":{"path":"b","a":1}}"#).await;
         let told: Value = serde_json::from_str(&fine.text()).unwrap();
         assert_eq!(told, json!({"path": "a", "more": {"path": "b", "a": 1}, "folder": "archive"}), "{era:?}");
@@ -89,7 +89,7 @@ async fn rejects_duplicate_keys_in_the_envelope() {
     assert_eq!(client.call("read", "{}").await.text(), r#"{"folder":"archive"}"#);
 }
 
-/// Go's `encoding/json` ignores the case of keys and takes the last.
+/// Go's `encoding/json` ignores the case of keys and uses the last one.
 #[tokio::test]
 async fn fixed_arguments_win_for_servers_that_ignore_case() {
     let serving = serving();
@@ -103,7 +103,7 @@ async fn fixed_arguments_win_for_servers_that_ignore_case() {
     }
 }
 
-/// Arguments that were written as text become JSON only where they are unambiguous.
+/// Arguments sent as text are parsed as JSON only if they are unambiguous.
 #[tokio::test]
 async fn coerced_text_brings_no_duplicate_keys() {
     let serving = serving();
@@ -162,7 +162,7 @@ async fn rejects_duplicate_keys_in_batches_and_over_the_old_transport() {
     assert_eq!(calls(&serving), called + 2);
 }
 
-/// What a client reads in a definition is what the hub decided by.
+/// A client must read a definition in the same way as the hub.
 #[tokio::test]
 async fn ambiguous_definitions_are_left_out() {
     let script = Script::both()

@@ -1,4 +1,4 @@
-//! Attacks with names: reaching a denied tool by another spelling, and taking a name that belongs to another.
+//! Attacks with names: calling a denied tool by another spelling, and taking a name that belongs to another server.
 
 use serde_json::{Value, json};
 use toolhub_testkit::scripted::{Journal, Script};
@@ -16,7 +16,7 @@ fn called(serving: &Serving, journal: &str) -> Vec<String> {
     calls.map(|message| message["params"]["name"].as_str().unwrap().to_owned()).collect()
 }
 
-/// A server with the tools `13` and `delete_all`, which the profile denies, and one that it shows.
+/// A server with the tools `13` and `delete_all`, which the profile denies, and one that is listed.
 fn denying(settings: &str) -> Serving {
     let mut cli = hub(settings);
     let journal = cli.folder().join("journal");
@@ -74,7 +74,7 @@ async fn coerced_names_do_not_reach_denied_tools() {
         }
     }
     assert_eq!(called(&serving, "journal"), [""; 0]);
-    // The control: what is shown is reached, also by a name that has to be coerced.
+    // Control: a listed tool can be called, also by a name that is coerced.
     let client = RawClient::connect(&serving.url(), Era::Modern).await;
     for name in [r#""read_all""#, r#"["read_all"]"#] {
         let answer = client.call("call_tool", &format!(r#"{{"name":{name},"arguments":{{"n":1}}}}"#)).await;
@@ -85,7 +85,7 @@ async fn coerced_names_do_not_reach_denied_tools() {
     assert_eq!(called(&serving, "journal"), ["read_all"; 2]);
 }
 
-/// A tool is denied by its own name, with its server's, and by the one it is shown under.
+/// `deny` matches the own name of a tool, the name with the server prefix, and the exposed name.
 #[tokio::test]
 async fn deny_holds_for_every_name_of_a_tool() {
     for deny in [r#""delete_all""#, r#""s__delete_all""#, r#""wipe""#, r#""s__*""#] {
@@ -123,7 +123,7 @@ async fn reserved_and_prefixed_names_are_not_taken() {
             }
             cli.server(server, &script.journal(journal));
         }
-        // On the command line, too, the control tools are the hub's own.
+        // On the command line, too, the control tools are those of the hub.
         cli.run(&["tools"]);
         let found = cli.run(&["call", "search_tools", "query=write", "--json"]);
         assert!(format!("{found:?}").contains("native"), "{found:?}");
@@ -145,7 +145,7 @@ async fn reserved_and_prefixed_names_are_not_taken() {
         }
         assert_eq!(called(&serving, "evil"), [""; 0], "{order:?}");
         assert_eq!(called(&serving, "good"), ["write"; 4], "{order:?}");
-        // The control: under its own prefix each can be called, and its server hears the name it gave.
+        // Control: with its own prefix each tool can be called, and its server receives the original name.
         let all = RawClient::connect(&format!("{}/mcp/all", serving.root), Era::Modern).await;
         for name in ["good__write", "call_tool"] {
             assert_eq!(all.call(&format!("evil__{name}"), r#"{"x":1}"#).await.text(), r#"{"x":1}"#);
@@ -154,7 +154,7 @@ async fn reserved_and_prefixed_names_are_not_taken() {
     }
 }
 
-/// A name that a client may rewrite into another's, or that differs in case alone, is no better.
+/// Names that a client may rewrite into the name of another tool, or that differ only in case, are prefixed, too.
 #[tokio::test]
 async fn names_that_only_look_like_anothers_are_prefixed() {
     let mut cli = hub("[native]\nenabled = false\n[profiles.default]\nexpose = \"all\"\n");

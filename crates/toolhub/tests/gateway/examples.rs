@@ -1,4 +1,4 @@
-//! The examples of `docs/reference/http.md`, run as they stand there.
+//! Runs the examples of `docs/reference/http.md` unchanged.
 
 use std::fs;
 use std::path::Path;
@@ -6,7 +6,7 @@ use std::process::Command;
 
 use crate::serving::{Serving, hub};
 
-/// The blocks of that kind, in order, with the place of each in the text.
+/// The code blocks of this kind, in order, each with its offset in the text.
 fn blocks<'t>(text: &'t str, kind: &str) -> Vec<(usize, &'t str)> {
     let fence = format!("```{kind}\n");
     let begins = text.match_indices(&fence).map(|(place, _)| place + fence.len());
@@ -27,7 +27,7 @@ fn the_examples_of_the_documents_answer_what_is_written_there() {
     assert_eq!(cli.run(&["skills", "approve", "--all", "--yes"]).code, Some(0));
     let serving = Serving::start(cli);
 
-    // Each block with the answers that follow it; those before it stand, as on a terminal.
+    // Each block with an expected output runs after the preceding blocks that have none, as on a terminal.
     let (commands, answers) = (blocks(text, "sh"), blocks(text, "text"));
     let mut before = String::new();
     let mut seen = 0;
@@ -43,7 +43,7 @@ fn the_examples_of_the_documents_answer_what_is_written_there() {
         } else {
             before.push_str(&block);
         }
-        // What is set stays set; what was asked need not be asked again.
+        // Variable assignments are kept; requests need not be repeated.
         let sets = block.lines().filter(|line| line.starts_with("META="));
         sets.for_each(|line| before.push_str(&format!("{line}\n")));
     }

@@ -1,4 +1,4 @@
-//! What clients and owners are told: what would do where something does not, and nothing that concerns another.
+//! Messages to clients and owners: they name the remedy, and contain nothing that concerns another principal.
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
@@ -13,7 +13,7 @@ use crate::door::for_two_with;
 use crate::raw_client::{ERAS, Era, RawClient, Stream, http};
 use crate::serving::{PATIENCE, Serving, hub};
 
-/// A client that says its request letter by letter, or nothing at all, is given up; one that does not is answered.
+/// A client that sends its head byte by byte, or nothing at all, is disconnected; other clients are served.
 #[tokio::test]
 async fn a_head_that_does_not_come_is_given_up() {
     let serving = Serving::before(&Script::both().plain_tool("echo"), "[serve]\nheader_timeout = \"1s\"\n");
@@ -22,7 +22,7 @@ async fn a_head_that_does_not_come_is_given_up() {
         let mut silent = TcpStream::connect(&address).unwrap();
         let mut slow = TcpStream::connect(&address).unwrap();
         let since = Instant::now();
-        // Each letter comes well before the time of the whole is over.
+        // Each byte arrives well within the timeout of the whole head.
         for letter in b"POST /mcp HTTP/1.1\r\nhost: localhost\r\nx-long: ".iter().chain([b'x'; 1_000].iter())
         {
             if slow.write_all(&[*letter]).is_err() {
@@ -38,7 +38,7 @@ async fn a_head_that_does_not_come_is_given_up() {
     let client = RawClient::connect(&serving.url(), Era::Modern).await;
     assert_eq!(client.call("echo", "{}").await.text(), "{}");
     dribbling.await.unwrap();
-    // Between requests a client may be silent for longer.
+    // Between requests a client may be idle for longer.
     assert_eq!(client.call("echo", "{}").await.text(), "{}");
 }
 
@@ -65,7 +65,7 @@ async fn who_asks_in_a_wrong_way_is_told_a_right_one() {
     check(http().get(&messages), 405, "POST").await;
 }
 
-/// A modern server logs for whoever asks for it; a legacy client asks once for all its requests.
+/// A modern server logs only for requests with a log level; a legacy client sets the level once for all its requests.
 #[tokio::test]
 async fn a_server_is_told_what_its_client_wants_to_hear_of() {
     const LEVEL: &str = "io.modelcontextprotocol/logLevel";
@@ -175,7 +175,7 @@ async fn what_a_profile_names_and_nobody_has_is_told() {
     assert!(slips.iter().all(|slip| found.contains(slip)), "{found}");
 }
 
-/// What an earlier run met is no news of this one.
+/// Failures of an earlier run do not affect the health of this one.
 #[tokio::test]
 async fn health_is_of_this_run() {
     let mut cli = hub("");
@@ -195,7 +195,7 @@ async fn health_is_of_this_run() {
     assert!(serving.get("/healthz").await.contains("server `s`"));
 }
 
-/// A model cannot run what the owner can, so it is not told to.
+/// A model cannot run commands of the owner, so messages to it suggest none.
 #[tokio::test]
 async fn clients_are_not_told_to_run_commands() {
     let strict = json!({"name": "strict", "inputSchema": {"type": "object", "required": ["a"]}});
@@ -240,7 +240,7 @@ async fn a_first_ctrl_c_says_what_a_second_does() {
     assert!(since.elapsed() < Duration::from_secs(20), "{:?}", since.elapsed());
 }
 
-/// Why a server does not start is what it said itself; whoever runs the gateway sees that.
+/// The stderr of a server that does not start is shown to the owner of the gateway.
 #[tokio::test]
 async fn the_last_words_of_a_server_are_told_to_the_owner() {
     let dies = json!([{"stderr": "licence expired"}, {"exit": 3}]);

@@ -1,4 +1,4 @@
-//! Many clients of both eras at once, all with the same ids: each answer is the one for its own arguments.
+//! Many concurrent clients of both eras with the same request ids: each response matches the arguments of its call.
 
 use futures_util::future::join_all;
 use serde_json::json;
@@ -8,13 +8,13 @@ use crate::raw_client::{Era, RawClient};
 use crate::serving::Serving;
 
 const CLIENTS: usize = 32;
-/// What each of them asks at the same time.
+/// The number of concurrent calls per client.
 const AT_ONCE: usize = 8;
 const WAVES: usize = 40;
 
 #[tokio::test]
 async fn nobody_gets_the_answer_of_another() {
-    // The server waits until all of a wave are there, and answers them in another order than they came in.
+    // The server waits for all calls of a wave and answers them in a different order.
     let mixed = json!([{"shuffle": {"of": CLIENTS * AT_ONCE, "seed": 20_260_728}}]);
     let script = Script::both().plain_tool("echo").on("tools/call:echo", mixed);
     let serving = Serving::before(&script, "");

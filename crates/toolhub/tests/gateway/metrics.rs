@@ -1,4 +1,4 @@
-//! What the gateway counts: in a form that Prometheus reads, each name with what it means.
+//! The metrics of the gateway in Prometheus format, each with a help text.
 
 use std::collections::HashSet;
 
@@ -8,7 +8,7 @@ use toolhub_testkit::scripted::Script;
 use crate::raw_client::{Era, RawClient};
 use crate::serving::Serving;
 
-/// The name that a sample belongs to: the parts of a histogram stand under one.
+/// The metric family of a sample; the parts of a histogram belong to one family.
 fn family<'a>(sample: &'a str, histograms: &HashSet<&str>) -> &'a str {
     let name = sample.split(['{', ' ']).next().unwrap();
     let whole = ["_bucket", "_sum", "_count"].iter().find_map(|part| name.strip_suffix(part));

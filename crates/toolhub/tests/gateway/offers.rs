@@ -1,4 +1,4 @@
-//! Lists of prompts and resources: answered from what is known, and a list that is not complete says so.
+//! Lists of prompts and resources: answered from the cache; an incomplete list is marked as such.
 
 use std::time::{Duration, Instant};
 
@@ -10,7 +10,7 @@ use crate::serving::{Serving, hub};
 
 const CHANGED: &str = "notifications/prompts/list_changed";
 
-/// A server with one prompt, whose list takes so long.
+/// A server with one prompt, whose list takes `delay_ms`.
 fn with_prompt(name: &str, delay_ms: u64) -> Script {
     let list = json!([{"delay_ms": delay_ms}, {"reply": {"prompts": [{"name": name}]}}]);
     Script::both()
@@ -19,7 +19,7 @@ fn with_prompt(name: &str, delay_ms: u64) -> Script {
         .on("prompts/list", list)
 }
 
-/// The prompts that a client is told of, and the servers that are missing.
+/// The prompts in the list, and the servers that are missing in it.
 async fn prompts(client: &RawClient) -> (Vec<String>, Vec<String>) {
     let told = client.ask("1", "prompts/list", "").await;
     let result: Value = serde_json::from_str(told.result()).unwrap();

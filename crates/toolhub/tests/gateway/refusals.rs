@@ -1,4 +1,4 @@
-//! What is asked wrongly: each time with the status, the code and the words that tell what was wrong.
+//! Invalid requests: each is refused with a status, a code and a message that name the error.
 
 use reqwest::header::{HeaderName, HeaderValue};
 use reqwest::{Method, Response};
@@ -12,7 +12,7 @@ fn echo() -> Script {
     Script::both().plain_tool("echo")
 }
 
-/// The status, the code and the words of a refusal.
+/// The status, the code and the message of a refusal.
 async fn refusal(response: Response) -> (u16, i64, String) {
     let status = response.status().as_u16();
     let text = response.text().await.unwrap();
@@ -44,7 +44,7 @@ async fn a_revision_that_nobody_speaks_is_named_with_those_that_are_spoken() {
         assert_eq!((status, code), (400, -32022), "{words}");
         assert!(words.contains("`1999-01-01`") && words.contains("2026-07-28, 2025-11-25"), "{words}");
     }
-    // The session is still there.
+    // The session still exists.
     client.set("mcp-protocol-version", "2025-11-25");
     assert_eq!(client.ask("1", "ping", "").await.result(), "{}");
 }
@@ -65,7 +65,7 @@ async fn what_is_no_json_is_told_so_with_and_without_a_session() {
     assert_eq!((status, code), (400, -32700), "{words}");
 }
 
-/// Batches came with 2025-03-26 and went with 2025-06-18.
+/// Batches were added in 2025-03-26 and removed in 2025-06-18.
 #[tokio::test]
 async fn batches_are_for_revisions_that_have_them() {
     let serving = Serving::before(&echo(), "");
@@ -94,7 +94,7 @@ async fn batches_are_for_revisions_that_have_them() {
     }
 }
 
-/// A slip in a profile is told when it is served and by `doctor`, with what may have been meant.
+/// A typo in a profile is reported by `serve` and by `doctor`, with suggestions.
 #[tokio::test]
 async fn a_profile_that_names_what_is_not_there_is_told_of_with_near_names() {
     let mut cli = hub("[profiles.work]\nservers = [\"mials\"]\ntools = [\"ecko\"]\n");

@@ -1,4 +1,4 @@
-//! Clients of before 2026-07-28 go on with their sessions when `serve` is started again.
+//! Clients older than 2026-07-28 continue their sessions after a restart of `serve`.
 
 use serde_json::{Value, json};
 use toolhub_testkit::scripted::Script;
@@ -6,7 +6,7 @@ use toolhub_testkit::scripted::Script;
 use crate::raw_client::{Era, RawClient, Stream};
 use crate::serving::Serving;
 
-/// A server that asks its client for a sample, and one tool without questions.
+/// A server that sends a sampling request, with one tool that sends none.
 fn asking() -> Script {
     let question = json!({"method": "sampling/createMessage", "params": {"messages": [], "maxTokens": 1}});
     Script::legacy()
@@ -15,7 +15,7 @@ fn asking() -> Script {
         .on("tools/call:ask", json!([{"request": question}, {"text": "asked"}]))
 }
 
-/// Its capabilities are known, its requests are answered, and its streams begin anew.
+/// The capabilities of the client are kept, its requests are answered, and its streams start anew.
 #[tokio::test]
 async fn session_goes_on_after_a_restart() {
     for revision in ["2025-03-26", "2025-06-18", "2025-11-25"] {
@@ -31,8 +31,8 @@ async fn session_goes_on_after_a_restart() {
         assert!(before.is_broken().await && asked.is_broken().await, "{revision}");
 
         assert_eq!(client.call("echo", r#"{"a":1}"#).await.text(), r#"{"a":1}"#, "{revision}");
-        // The stream of a request that is gone cannot be resumed; the one that belongs to no request begins anew, and tells
-        // that any list may have changed.
+        // The stream of a lost request cannot be resumed. The stream that belongs to no request starts anew, with notifications
+        // that every list may have changed.
         assert_eq!(client.get().header("last-event-id", &place).send().await.unwrap().status(), 405);
         let mut listening = Stream::open(client.get().header("last-event-id", "0-1")).await;
         for list in ["tools", "prompts", "resources"] {
@@ -43,7 +43,7 @@ async fn session_goes_on_after_a_restart() {
         drop(listening);
         assert_eq!(client.get().header("last-event-id", &first).send().await.unwrap().status(), 200);
 
-        // An answer to a question of before is not taken for one to a question of now.
+        // A response to a request from before the restart is not matched to a new request.
         let mut asked =
             Stream::open(client.request("1", "tools/call", r#""name":"ask","arguments":{}"#)).await;
         let question = asked.until("sampling/createMessage").await.id.unwrap();
@@ -63,7 +63,7 @@ async fn session_goes_on_after_a_restart() {
     }
 }
 
-/// Many requests that come at once after a restart make one session of it.
+/// Concurrent requests after a restart resume a single session.
 #[tokio::test]
 async fn requests_at_once_resume_one_session() {
     let serving = Serving::before(&asking(), "");

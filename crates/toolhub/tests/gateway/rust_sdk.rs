@@ -22,7 +22,7 @@ use crate::raw_client::http;
 use crate::real_clients::hub_with_both;
 use crate::serving::{Serving, await_cancelled};
 
-/// A user who answers, and hears how far things are.
+/// A client that answers requests and records progress.
 #[derive(Clone, Default)]
 struct Ada {
     heard: Arc<Mutex<Vec<f64>>>,
@@ -82,7 +82,7 @@ async fn text_of(client: &RunningService<RoleClient, Ada>, tool: &'static str, a
     }
 }
 
-/// Goes through everything that a client does.
+/// Exercises all features of a client.
 async fn check(client: &RunningService<RoleClient, Ada>, version: &str) {
     let agreed = client.peer_info().unwrap().protocol_version.to_string();
     assert_eq!(agreed, version);
@@ -97,7 +97,7 @@ async fn check(client: &RunningService<RoleClient, Ada>, version: &str) {
     while client.service().heard.lock().unwrap().len() < 3 {
         client.service().told.notified().await;
     }
-    // The SDK hears each in a task of its own, so that their order says nothing of ours.
+    // The SDK handles each notification in a separate task, so that their order is undefined here.
     let mut heard = std::mem::take(&mut *client.service().heard.lock().unwrap());
     heard.sort_unstable_by(f64::total_cmp);
     assert_eq!(heard, [0.0, 50.0, 100.0]);

@@ -1,5 +1,5 @@
-//! A secret that the hub holds shows nowhere: not to clients, not on the screen with everything told, not in the access log,
-//! in traces, in probes, in what it counts, nor in what it keeps.
+//! Secrets of the hub never appear: not to clients, not on standard error with `--trace`, not in the access log, traces,
+//! probes, metrics, or stored data.
 
 use std::fs;
 use std::path::Path;
@@ -11,7 +11,7 @@ use crate::collector::Collector;
 use crate::raw_client::{Era, RawClient, http};
 use crate::serving::{Serving, hub};
 
-/// All that stands in the files below a folder, but for those of these names.
+/// The contents of all files below a folder, except those with these names.
 fn everything_below(folder: &Path, but: &[&str]) -> String {
     let mut text = String::new();
     for entry in fs::read_dir(folder).unwrap().flatten() {
@@ -42,7 +42,7 @@ async fn a_secret_shows_nowhere() {
         .on("tools/call:dies", json!([{"exit": 3}]))
         .plain_tool("fails")
         .on("tools/call:fails", json!([{"tool_error": "no"}]));
-    // Its own secrets: in a header, in the address, and in the environment of a program.
+    // Secrets of the hub: in a header, in a URL, and in the environment of a program.
     let far = HttpServer::start(&Script::both().plain_tool("far"));
     let mut gone = HttpServer::start(&Script::both().plain_tool("lost"));
     let address = |server: &HttpServer| format!("{}?key=secret-in-an-address", server.url);
@@ -92,7 +92,7 @@ async fn a_secret_shows_nowhere() {
     collector.spans_once(|spans| spans.iter().any(|span| span.name == "tools/call nothing")).await;
     said += &serving.words();
     said += &collector.text();
-    // The files that the owner put them into hold them, of course.
+    // The config file of the owner contains them and is excluded.
     said += &everything_below(serving.folder(), &["mcp.json"]);
     assert!(said.contains("tools/call") && said.contains("toolhub_calls_total"), "nothing was said");
     let secrets = [

@@ -1,4 +1,4 @@
-//! `toolhub serve --check`, by which containers and services see whether a hub is ready.
+//! `toolhub serve --check`, the readiness probe for containers and services.
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpListener;
@@ -35,7 +35,7 @@ fn reports_a_hub_that_is_not_reached() {
     let ran = hub("").run(&["serve", "--check", "--bind", &address]);
     assert_eq!(ran.code, Some(3), "{ran:?}");
     assert!(ran.stderr.contains(&format!("no hub answers at {address}")), "{ran:?}");
-    // The address of the configuration is taken where none is named.
+    // Without `--bind` the configured address is used.
     let ran = hub(&format!("[serve]\nbind = \"{address}\"\n")).run(&["--lang", "zh", "serve", "--check"]);
     assert_eq!(ran.code, Some(3), "{ran:?}");
     assert!(ran.stderr.contains(&format!("{address} 上没有 hub 响应")), "{ran:?}");

@@ -31,7 +31,7 @@ async fn message_longer_than_body_bytes_is_refused() {
     }
 }
 
-/// A text that is a number is sent as one with `mend_arguments`, and refused without.
+/// With `mend_arguments` a numeric string is sent as a number; without it the call is refused.
 #[tokio::test]
 async fn arguments_are_repaired_only_with_mend_arguments() {
     for (settings, is_mended) in [("", false), ("[profiles.default]\nmend_arguments = true\n", true)] {

@@ -1,5 +1,5 @@
-//! `search_web` against services on this machine that answer as SearXNG, Brave and Tavily do: what they are asked, what
-//! is made of their answers, every way to fail, and the whole of it through the program.
+//! `search_web` against local services that reply like SearXNG, Brave and Tavily: the requests, the parsed results, every kind
+//! of failure, and the whole path through the program.
 #![expect(clippy::unwrap_used, reason = "a failed expectation fails the test")]
 
 mod service;
@@ -76,7 +76,7 @@ async fn searxng_is_asked_and_understood() {
     let expect = [("format", "json"), ("language", "zh-CN"), ("q", "上海天气"), ("time_range", "week")];
     assert!(request.query.iter().map(|(a, b)| (a.as_str(), b.as_str())).eq(expect), "{:?}", request.query);
     assert_eq!(request.headers["authorization"], format!("Bearer {KEY}"));
-    // What the limiter of SearXNG looks for.
+    // Headers that the limiter of SearXNG requires.
     assert!(request.headers["accept"].contains("text/html"), "{request:?}");
     assert_eq!(request.headers["accept-language"], "zh-CN");
 
@@ -169,7 +169,7 @@ async fn tavily_is_asked_and_understood() {
     );
 }
 
-/// The failure of a search, in both languages; neither may hold the key.
+/// The error of a search, in both languages; neither may contain the key.
 async fn failure(web: WebSearch) -> (String, String) {
     let error = search(web, json!({"query": "x"})).await.unwrap_err();
     assert_eq!(error.kind(), "tool_failed");
@@ -291,13 +291,13 @@ async fn answers_that_cannot_be_read_are_told_apart() {
         assert!(en.contains(english), "{en}");
         assert!(zh.contains(chinese), "{zh}");
     }
-    // Large, but not too large.
+    // Large, but within the limit.
     let body = format!("{{\"results\": []{}}}", " ".repeat(1 << 20));
     let service = Service::answering(Reply::Http(200, vec![], body));
     search(web(SearchProvider::Searxng, &service.url), json!({"query": "x"})).await.unwrap();
 }
 
-// The service ends when its caller hangs up, which takes a thread that the test does not block.
+// The service ends when its client disconnects, which needs a worker thread that the test does not block.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_service_that_is_not_there_or_silent_is_named() {
     let nobody = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
@@ -354,7 +354,7 @@ fn configured(text: &str) -> CommandLine {
     cli
 }
 
-/// Runs the program with more variables.
+/// Runs the program with additional environment variables.
 fn run_with(cli: &CommandLine, variables: &[(&str, &str)], args: &[&str]) -> Ran {
     let output = cli.command(args).envs(variables.iter().copied()).output().unwrap();
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
@@ -369,7 +369,7 @@ fn the_program_searches() {
         service.url
     ));
     let args = ["call", "search_web", "query=rust 1.95", "count=1", "freshness=day", "--trace"];
-    // What is configured comes before what the environment has.
+    // The configuration takes precedence over the environment.
     let ran = run_with(&cli, &[("MY_KEY", KEY), ("SEARXNG_URL", "http://127.0.0.1:9")], &args);
     assert_eq!(ran.code, Some(0), "{ran:?}");
     assert_eq!(

@@ -1,4 +1,4 @@
-//! Servers at every kind of address: another than loopback, over TLS, behind a proxy.
+//! Servers at non-loopback addresses, over TLS, and behind a proxy.
 
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "a failed expectation fails the test")]
 
@@ -14,7 +14,7 @@ use tempfile::TempDir;
 use toolhub::ToolCall;
 use toolhub_testkit::{CommandLine, TestHub};
 
-/// `server.py`, and what it has printed.
+/// `server.py` and its output.
 struct Server {
     child: Child,
     port: u16,
@@ -53,7 +53,7 @@ impl Server {
         self.log.lock().unwrap().iter().filter(|line| line["event"] == event).cloned().collect()
     }
 
-    /// The requests of one method, once there are any.
+    /// The requests with this method, once there are any.
     fn requests(&self, method: &str) -> Vec<Value> {
         let deadline = Instant::now() + Duration::from_secs(5);
         loop {
@@ -67,7 +67,7 @@ impl Server {
     }
 }
 
-/// A certificate for 127.0.0.1 that only its own file vouches for.
+/// A self-signed certificate for 127.0.0.1, trusted only through its own file.
 struct Certificate {
     _folder: TempDir,
     certificate: PathBuf,
@@ -92,7 +92,7 @@ impl Certificate {
     }
 }
 
-/// An address of this machine that is not a loopback one. No packet is sent.
+/// A non-loopback address of this machine. No packet is sent.
 fn own_address() -> IpAddr {
     let socket = UdpSocket::bind("0.0.0.0:0").unwrap();
     socket.connect("192.0.2.1:9").unwrap();
@@ -114,7 +114,7 @@ async fn calls_to_another_address_share_a_connection() {
     }
     hub.close().await;
     assert_eq!(server.requests("tools/call").len(), 20);
-    // One for the calls, one for the stream of notifications and the end of the session.
+    // One for the calls, one for the notification stream and the end of the session.
     let connections = server.events("connection").len();
     assert!(connections <= 3, "{connections} connections for 20 calls");
 }
@@ -147,7 +147,7 @@ fn a_server_over_tls_is_reached_with_a_trusted_certificate_only() {
     assert!(connections.iter().any(|connection| connection["alpn"] == "http/1.1"), "{connections:?}");
 }
 
-/// The server itself stands in for the proxy: it is asked for the whole address.
+/// The server acts as the proxy: it receives requests in absolute form.
 #[test]
 fn a_server_behind_a_proxy_is_reached_through_it() {
     let proxy = Server::start("127.0.0.1", None);

@@ -172,7 +172,7 @@ fn a_folder_or_a_file_of_another_user_is_refused_with_what_to_do() {
     fs::write(home.join("toolhub.db"), "").unwrap();
     other(&home.join("toolhub.db"));
     refused(&cli);
-    // A symbolic link owned by another user is not followed, whatever its target.
+    // A symbolic link owned by another user is not followed, even to a folder of the caller.
     let cli = self::cli();
     fs::create_dir(cli.folder().join("mine")).unwrap();
     symlink(cli.folder().join("mine"), cli.folder().join("home")).unwrap();

@@ -107,7 +107,7 @@ async fn retention_keys_decide_which_calls_and_results_are_kept() {
     }
 }
 
-/// `detail = "sample"` bounds what a burst adds to the history, `"all"` does not; the statistics count all of it.
+/// `detail = "sample"` bounds the records of a burst in the history, `"all"` does not; the statistics count every call.
 #[tokio::test]
 async fn detail_decides_how_much_of_a_burst_is_stored() {
     const CALLS: usize = 2_000;

@@ -124,7 +124,7 @@ fn run_every_command(victim: &Victim) {
                 victim.assert_unharmed(&format!("{args:?}"));
                 let said = format!("{}{}", ran.stdout, ran.stderr);
                 assert!(!said.contains(SECRET), "{args:?} shows the secret: {said}");
-                // `trust` shows what would be used.
+                // `trust` shows the contents that would be used.
                 if name != "trust" {
                     assert!(!said.contains(SKILL_TEXT), "{args:?} uses what the project brings: {said}");
                 }

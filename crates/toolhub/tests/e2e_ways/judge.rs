@@ -38,7 +38,6 @@ pub(crate) struct Judged {
     pub(crate) answer: bool,
 }
 
-/// Judges an answer.
 pub(crate) fn judge(request: &Request, told: &Value) -> Judged {
     if told["model"].is_null() {
         return Judged::default();

@@ -1,6 +1,5 @@
 //! The requests for a real model, with the expected calls and answers.
 
-/// A request.
 pub(crate) struct Request {
     pub(crate) kind: &'static str,
     pub(crate) words: &'static str,

@@ -114,7 +114,7 @@ async fn list_made_without_capabilities_is_renewed_when_serve_connects() {
     );
 }
 
-/// However the server handles the rejection, the error names the capability.
+/// The error names the capability, independent of how the server handles the rejection.
 #[tokio::test]
 async fn error_names_the_missing_capability() {
     let question = json!({"method": "sampling/createMessage", "params": {"messages": [], "maxTokens": 1}});

@@ -233,7 +233,7 @@ async fn what_is_too_much_or_not_there_is_said() {
     }
 }
 
-/// A CORS preflight comes without a token, and the page may read the reason of a refusal.
+/// A CORS preflight has no token, and the page may read the reason of a refusal.
 #[tokio::test]
 async fn a_page_of_an_allowed_origin_may_ask_with_a_token() {
     let (serving, [ann, _]) = for_two(&echo());

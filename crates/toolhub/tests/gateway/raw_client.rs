@@ -34,7 +34,6 @@ pub(crate) enum Era {
 
 pub(crate) const ERAS: [Era; 2] = [Era::Legacy, Era::Modern];
 
-/// An MCP client.
 #[derive(Debug, Clone)]
 pub(crate) struct RawClient {
     url: String,
@@ -152,7 +151,6 @@ impl RawClient {
         self.http.request(Method::GET, &self.url).headers(self.headers.clone())
     }
 
-    /// The URL of the endpoint.
     pub(crate) fn url(&self) -> &str {
         &self.url
     }

@@ -8,7 +8,7 @@
 //! | TypeScript SDK 1.32.2 | legacy | legacy | legacy |
 //! | TypeScript SDK 2.4.0 | modern | modern | modern |
 //! | rmcp 3.8 (`rust_sdk.rs`) | both | both | has no such transport |
-//! | inspector 2.12.0 | takes `--stdio` for its own | both | legacy |
+//! | inspector 2.12.0 | parses `--stdio` as its own option | both | legacy |
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::{Path, PathBuf};

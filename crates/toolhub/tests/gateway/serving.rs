@@ -130,7 +130,6 @@ impl Serving {
         (self.words(), self.cli.take().unwrap())
     }
 
-    /// The process id.
     pub(crate) fn pid(&self) -> u32 {
         self.child.id()
     }

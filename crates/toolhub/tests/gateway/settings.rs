@@ -1,4 +1,4 @@
-//! Keys of `[serve]` and `[profiles]` that change what a client gets.
+//! Keys of `[serve]` and `[profiles]` that change the responses to a client.
 
 use serde_json::{Value, json};
 use toolhub_testkit::scripted::Script;

@@ -42,7 +42,7 @@ enum Part {
     Bytes(Bytes),
     Wait(std::time::Duration),
     Break,
-    NullSink,
+    Silence,
 }
 
 pub(super) fn deliver(body: String, pacing: Pacing, ending: Ending, guard: Guard) -> Body {
@@ -51,7 +51,7 @@ pub(super) fn deliver(body: String, pacing: Pacing, ending: Ending, guard: Guard
         Ending::Whole => (whole.len(), None),
         Ending::CutAfter(bytes) => (bytes, Some(Part::Break)),
         Ending::EndAfter(bytes) => (bytes, None),
-        Ending::SilentAfter(bytes) => (bytes, Some(Part::NullSink)),
+        Ending::SilentAfter(bytes) => (bytes, Some(Part::Silence)),
     };
     let whole = Bytes::from(whole[..kept.min(whole.len())].to_vec());
     let mut parts = pieces(&whole, pacing);
@@ -68,7 +68,7 @@ pub(super) fn deliver(body: String, pacing: Pacing, ending: Ending, guard: Guard
                     tokio::time::sleep(std::time::Duration::from_millis(20)).await;
                     return Some((Err(io::Error::other("cut off on purpose")), (parts, guard)));
                 }
-                Some(Part::NullSink) => std::future::pending::<Infallible>().await.into_never(),
+                Some(Part::Silence) => std::future::pending::<Infallible>().await.into_never(),
                 None => {
                     if let Some(guard) = guard.take() {
                         guard.over();

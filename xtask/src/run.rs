@@ -91,6 +91,8 @@ pub(crate) fn read(command: &mut Command) -> Result<String> {
 #[derive(Clone, Copy)]
 pub(crate) enum Profile {
     Debug,
+    /// As a user builds it, with the features that are on by default.
+    Release,
     /// As packages are built: what is measured is what is distributed.
     Dist,
 }
@@ -108,6 +110,7 @@ pub(crate) fn build(workspace: &Workspace, package: &str, binary: &str, profile:
     command.args(["build", "--message-format=json-render-diagnostics", "--bin", binary]);
     match profile {
         Profile::Debug => command.arg("--quiet").args(SHARED_WITH_TESTS),
+        Profile::Release => command.args(["--release", "--package", package]),
         Profile::Dist => command.args(["--profile", "dist", "--package", package]),
     };
     if matches!(profile, Profile::Dist) && package == "toolhub" {

@@ -14,7 +14,7 @@ const SECRET: &str = "the-secret-that-must-stay";
 /// A server of the old kind with three tools; at its start it may do what it should not. A file that stands alone among
 /// its arguments would be granted.
 const SERVER: &str = r#"
-import json, os, socket, sys
+import json, os, resource, socket, sys
 if len(sys.argv) > 1 and sys.argv[1] == "--greedy":
     open(sys.argv[2].removeprefix("--file="))
 if len(sys.argv) > 1 and sys.argv[1] == "--hungry":
@@ -25,6 +25,8 @@ text = {"type": "string"}
 TOOLS = [tool("peek", path=text), tool("reach", port={"type": "integer"}), tool("keep", path=text, text=text)]
 def call(name, arguments):
     if name == "peek" and arguments["path"] == "environment": return " ".join(sorted(os.environ))
+    if name == "peek" and arguments["path"] == "open files": return str(resource.getrlimit(resource.RLIMIT_NOFILE)[1])
+    if name == "peek" and arguments["path"] == "unix socket": socket.socket(socket.AF_UNIX).close(); return "made"
     if name == "peek": return open(arguments["path"]).read()
     if name == "keep":
         open(arguments["path"], "w").write(arguments["text"]); return os.getcwd()
@@ -128,6 +130,19 @@ fn what_is_granted_can_be_reached_and_written() {
     let (code, said) = setting.call("keep", &json!({"path": new, "text": "kept"}));
     assert_eq!(code, Some(0), "{said}");
     assert_eq!(std::fs::read_to_string(new).unwrap(), "kept");
+}
+
+#[test]
+fn limits_of_open_files_and_unix_sockets_are_those_of_the_settings() {
+    for (sandbox, files, sockets) in
+        [("{}", "1024", false), ("{ unix_sockets = true, limits = { open_files = 77 } }", "77", true)]
+    {
+        let setting = Setting::new(sandbox, &[]);
+        let (code, said) = setting.call("peek", &json!({"path": "open files"}));
+        assert!(code == Some(0) && said.trim() == files, "{sandbox}: {said}");
+        let (code, said) = setting.call("peek", &json!({"path": "unix socket"}));
+        assert_eq!(code == Some(0) && said.contains("made"), sockets, "{sandbox}: {said}");
+    }
 }
 
 #[test]

@@ -4,6 +4,7 @@ mod history;
 mod instructions;
 mod matrix;
 mod peers;
+mod profiles;
 mod record;
 
 use std::{
@@ -41,13 +42,15 @@ enum Wanted {
     Calls,
     Instructions,
     Matrix,
+    /// The plain release build beside the one of packages.
+    Profiles,
     /// For so many seconds.
     Record(u64),
 }
 
 /// Reads the arguments: what is measured, and whether peers are installed first.
 fn read_arguments(args: &[String]) -> Result<(Wanted, bool)> {
-    const FLAGS: [&str; 4] = ["--instructions", "--peers", "--matrix", "--record"];
+    const FLAGS: [&str; 5] = ["--instructions", "--peers", "--matrix", "--profiles", "--record"];
     let (mut wanted, mut install) = (Wanted::Calls, false);
     let mut words = args.iter().peekable();
     while let Some(word) = words.next() {
@@ -58,6 +61,7 @@ fn read_arguments(args: &[String]) -> Result<(Wanted, bool)> {
             }
             "--instructions" => Wanted::Instructions,
             "--matrix" => Wanted::Matrix,
+            "--profiles" => Wanted::Profiles,
             "--record" => {
                 let seconds = words.next_if(|word| !word.starts_with("--"));
                 let seconds = seconds.map_or(Ok(record::SECONDS), |word| word.parse());
@@ -93,6 +97,7 @@ pub(super) fn run(workspace: &Workspace, args: &[String]) -> Result<()> {
         Wanted::Calls => {}
         Wanted::Instructions => return instructions::show(&programs),
         Wanted::Matrix => return matrix::show(&programs),
+        Wanted::Profiles => return profiles::show(workspace, &programs),
         Wanted::Record(seconds) => return record::show(&programs, seconds),
     }
     println!("median of {ROUNDS} rounds of {SECONDS} s; a round takes each in turn\n");

@@ -5,15 +5,10 @@ use super::{Finding, sources::Source};
 /// Where the known keys are listed.
 pub(super) const LIST: &str = "crates/toolhub/src/settings/unknown.rs";
 /// Keys that no test sets, each with the reason.
-const EXCEPTIONS: &[(&str, &str)] = &[
-    ("replay_bytes", "the unit tests of `mcp::gateway::event_log` set the bound itself"),
-    (
-        "private_network",
-        "needs a server at a private address; `mcp::oauth::address` tests which addresses are private",
-    ),
-    ("unix_sockets", "the tests of the sandbox set it in a policy"),
-    ("open_files", "the tests of the sandbox set it in a policy"),
-];
+const EXCEPTIONS: &[(&str, &str)] = &[(
+    "private_network",
+    "needs a server at a private address; `mcp::oauth::address` tests which addresses are private",
+)];
 
 pub(super) fn check(files: &[Source]) -> Vec<Finding> {
     let Some(list) = files.iter().find(|file| file.path.ends_with(LIST)) else { return Vec::new() };

@@ -37,6 +37,7 @@ mod many_clients;
 mod memory_bounds;
 mod metrics;
 mod offers;
+mod portable_types;
 mod profiles;
 mod raw_client;
 mod real_clients;

@@ -45,6 +45,21 @@ async fn sends_events_with_empty_data_to_no_client_before_2025_11_25() {
     assert_eq!(serving.ended().await, Some(0), "{}", serving.words());
 }
 
+/// An answer that does not fit into what may be kept for a caller is replaced by an error that names the setting.
+#[tokio::test]
+async fn an_answer_larger_than_replay_bytes_becomes_an_error() {
+    let long = json!([{"progress": {"progress": 1}}, {"text": "x".repeat(4000)}]);
+    let script = Script::both().plain_tool("tell").on("tools/call:tell", long);
+    for (limit, kept) in [(3000, false), (100_000, true)] {
+        let serving = Serving::before(&script, &format!("[serve.limits]\nreplay_bytes = {limit}\n"));
+        let client = RawClient::legacy_with(&serving.url(), "2025-11-25", json!({})).await;
+        let params = r#""name":"tell","arguments":{}"#;
+        let heard = Stream::open(client.request("1", "tools/call", params)).await.rest().await;
+        assert_eq!(heard.contains(&"x".repeat(4000)), kept, "{limit}: {heard}");
+        assert_eq!(heard.contains("`replay_bytes` in `[serve.limits]`"), !kept, "{limit}: {heard}");
+    }
+}
+
 fn has_empty_data(events: &str) -> bool {
     events.lines().filter_map(|line| line.strip_prefix("data:")).any(|data| data.trim().is_empty())
 }

@@ -63,7 +63,7 @@ fn tried_again(command: &mut Command, pauses: &[Duration]) -> Result<()> {
     check(command)
 }
 
-/// Runs to the end on this terminal, with somebody listening to every line of stdout.
+/// Runs to the end on this terminal, and passes every line of stdout to a callback.
 pub(crate) fn overheard(command: &mut Command, mut listener: impl FnMut(&str)) -> Result<()> {
     let mut child = command.stdout(Stdio::piped()).spawn().map_err(|error| not_started(command, &error))?;
     for line in child.stdout.take().into_iter().flat_map(|out| BufReader::new(out).lines()) {

@@ -7,6 +7,7 @@ mod first_line;
 mod forbidden_text;
 mod includes;
 mod manifests;
+mod personification;
 mod readme;
 mod readme_commands;
 mod security_table;
@@ -51,6 +52,7 @@ pub(crate) fn check(workspace: &Workspace) -> Result<()> {
     findings.extend(files.iter().flat_map(first_line::check));
     findings.extend(files.iter().flat_map(size::check));
     findings.extend(files.iter().flat_map(forbidden_text::check));
+    findings.extend(files.iter().flat_map(personification::check));
     findings.extend(files.iter().flat_map(includes::check));
     findings.extend(readme_commands::check(workspace, &files)?);
     findings.extend(config_keys::check(&files));

@@ -140,7 +140,7 @@ fn write(target: &str, entries: &[Entry], related: &[Vec<(usize, f32)>]) -> Resu
     for (_, neighbours) in with_some() {
         packed.write_all(&[u8::try_from(neighbours.len())?])?;
         for (number, close) in neighbours {
-            // Closeness goes both ways, so whoever is a neighbour has one.
+            // Closeness goes both ways, so every neighbour has one.
             let place = places.get(number).context("a neighbour without neighbours")?;
             packed.write_all(&place.to_le_bytes())?;
             packed.write_all(&[(close.clamp(0.0, 1.0) * 255.0).round() as u8])?;

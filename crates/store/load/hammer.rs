@@ -1,4 +1,4 @@
-//! Writes from many tasks without end, and says on stdout what was acknowledged, until somebody kills it.
+//! Writes from many tasks until it is killed, and prints on stdout what was acknowledged.
 
 use std::path::Path;
 use std::sync::Arc;

@@ -89,7 +89,7 @@ fn a_fresh_machine_plans_what_people_ask_first() {
 fn what_is_missing_is_named_in_both_languages() {
     let cli = cli();
     write(&cli, "tools.jsonl", &tools(&cli));
-    // Nobody can plan this, so it fails, and the failure tells what the planner said.
+    // This cannot be planned, so it fails with the reason of the planner.
     let wanted = json!({"id": "1", "request": "Apply a formula to cell B5 on sheet Main of model.xlsx", "expected": [call("apply_formula", &json!({"formula": "=A1"}))]});
     write(&cli, "requests.jsonl", &[wanted]);
     let args = ["eval", "plan", "--tools", "tools.jsonl", "--requests", "requests.jsonl", "--json", "--lang"];

@@ -18,7 +18,7 @@ use crate::{
 const GOOD: usize = 8;
 const MEETINGS: usize = 20;
 const CALLS: usize = 30;
-/// A first call waits some seconds for servers that nobody has met.
+/// A first call waits some seconds for servers that were never connected.
 const FIRST_CALLS: usize = 3;
 
 pub(super) fn run(workspace: &Workspace) -> Result<()> {
@@ -68,7 +68,7 @@ struct Setting {
 }
 
 impl Setting {
-    /// The bad ones stand before the good ones: whoever waited for them in turn would show it.
+    /// The bad ones stand before the good ones: a client that waits for them in turn would show it.
     fn create(folder: PathBuf, programs: &Programs, bad: &[&str]) -> Result<Self> {
         fs::create_dir_all(&folder)?;
         let setting = Self { folder, programs: programs.clone() };
@@ -105,7 +105,7 @@ impl Setting {
         run::read(&mut command).map(drop)
     }
 
-    /// A program that knows nobody yet.
+    /// A program with an empty home folder.
     fn meeting(&self, label: &'static str) -> Subject {
         let setting = self.clone();
         Subject::new(label, move || {

@@ -85,7 +85,7 @@ async fn an_answer_that_fits_a_schema() {
     let server = ModelServer::start([ScriptedReply::text(answer).act()]);
     assert_eq!(ask(&client(&server, Api::OpenAi), &asked).await.unwrap().text, answer);
 
-    // Here it is a tool that has to be called, and nobody notices.
+    // Here a tool call is forced instead, which the caller does not see.
     let wire = {
         let server = ModelServer::start([ScriptedReply::text("x").act()]);
         ask(&client(&server, Api::Anthropic), &asked).await.unwrap();

@@ -188,7 +188,7 @@ if libc.syscall(clone, CLONE_VM | CLONE_SIGHAND | CLONE_THREAD, 0, 0, 0, 0) != -
     }
 }
 
-/// Buffers of the kernel, and shared pages that are allocated and mapped by nobody: no process shows either. Only a control
+/// Buffers of the kernel, and shared pages that are allocated and not mapped: no process shows either. Only a control
 /// group counts them.
 #[test]
 fn counts_what_no_process_shows_where_the_memory_controller_is() {

@@ -1,4 +1,4 @@
-//! The same fence for a user who is not the administrator: tests as root start it as somebody else.
+//! The same sandbox for an unprivileged user: tests that run as root start it as another user.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, chown};
@@ -10,7 +10,7 @@ use tempfile::TempDir;
 
 use crate::fence::{Outside, SECRET, interpreter, left_with, token};
 
-/// Nobody, as every system calls it.
+/// The unprivileged account that every system has.
 const NOBODY: u32 = 65534;
 
 /// A world-readable copy of the program, and a folder for temporary files of that user.
@@ -73,7 +73,7 @@ fn is_root() -> bool {
 
 fn check(isolation: &str) {
     let setting = Setting::new();
-    // Readable for everybody, and still not for the program.
+    // World-readable, and still denied to the program.
     let outside = Outside::new();
     fs::set_permissions(&outside.folder, fs::Permissions::from_mode(0o777)).unwrap();
     let secret = outside.secret.to_str().unwrap();

@@ -130,6 +130,6 @@ fn open_files_are_not_handed_down() {
         ran.never_escaped();
         assert!(!ran.stdout.contains(SECRET));
     }
-    // SAFETY: made above, and used by nobody else.
+    // SAFETY: created above, and not shared.
     unsafe { libc::close(open) };
 }

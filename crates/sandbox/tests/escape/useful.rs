@@ -1,4 +1,4 @@
-//! What a program can do in the sandbox: a fence that nobody can work in would be switched off.
+//! What a program can do in the sandbox: a sandbox in which ordinary programs fail would be switched off.
 
 use std::fs;
 use std::process::Command;

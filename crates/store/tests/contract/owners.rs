@@ -39,7 +39,7 @@ async fn becomes_unknown(store: &dyn HubStore, record: &RecordId) {
     }
 }
 
-/// Somebody else may hand in the end: what is known counts more than who knew it.
+/// Another owner may record the end of a call: a known outcome counts more than its source.
 pub(crate) async fn finished_after_all(database: Database) {
     let (owner, other) = (database.open().await, database.open().await);
     let call = start("t", "{}");

@@ -1,4 +1,4 @@
-//! A file that is damaged, or that somebody else holds.
+//! A database file that is damaged, or locked by another process.
 
 use std::fs;
 use std::time::{Duration, Instant};
@@ -30,7 +30,7 @@ fn a_damaged_database_is_told_and_left_as_it_is() {
     check("a damaged list of tables", &schema);
 }
 
-/// Another program that does not let go: everybody who waits is told after one wait, not one after another.
+/// Another process keeps the lock: all waiting writers fail after one timeout, not one after another.
 #[tokio::test]
 async fn a_held_database_fails_all_who_wait_at_once() {
     let folder = tempfile::tempdir().unwrap();

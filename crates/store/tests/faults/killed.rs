@@ -79,7 +79,7 @@ async fn check(place: &str, data: &Path) {
     assert_eq!(counted, ended as u64);
 }
 
-/// What the program said until it was killed, at a moment that nobody chose.
+/// What the program said until it was killed, at a random moment.
 fn hammer_until_killed(place: &str, data: &Path) -> Vec<String> {
     let mut child = Command::new(env!("CARGO_BIN_EXE_store-load"))
         .args(["hammer", place])

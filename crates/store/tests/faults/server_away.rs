@@ -65,7 +65,7 @@ async fn all_counted(store: &dyn HubStore) -> (usize, u64) {
     (calls, counted)
 }
 
-/// Nobody who writes sees more of it than a pause, nothing is lost, and nothing is counted twice.
+/// Writers see a pause and no error, nothing is lost, and nothing is counted twice.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_restarted_server_is_only_a_pause() {
     let server = PostgresServer::start();

@@ -31,7 +31,7 @@ async fn certificates_are_checked_where_the_url_asks_for_it() {
     server.give("server.crt", &certificate);
     server.give("server.key", &key);
     server.give("postgresql.auto.conf", "ssl = on\n");
-    // Nobody comes in without TLS.
+    // Connections without TLS are rejected.
     server.give("pg_hba.conf", "hostssl all all 127.0.0.1/32 trust\n");
     server.stop(Stop::Fast);
     server.start_again();
@@ -83,7 +83,7 @@ async fn a_host_elsewhere_without_a_certificate_that_verifies_is_refused_by_defa
     server.give("postgresql.auto.conf", "ssl = on\n");
     server.stop(Stop::Fast);
     server.start_again();
-    // With a certificate that nobody vouches for.
+    // With a certificate of an unknown authority.
     for mode in modes {
         refused(&format!("{elsewhere}{mode}")).await;
     }

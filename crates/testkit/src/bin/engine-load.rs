@@ -25,7 +25,7 @@ async fn look() -> String {
     "seen".to_owned()
 }
 
-/// Answers; whoever calls it cannot know that it changes nothing.
+/// Answers; no hint states that it changes nothing.
 #[tool]
 async fn touch() -> String {
     "touched".to_owned()

@@ -9,7 +9,7 @@ use rmcp::{ServerHandler, ServiceExt as _, schemars, tool, tool_handler, tool_ro
 
 #[derive(Debug, serde::Deserialize, schemars::JsonSchema)]
 pub struct Greeting {
-    /// Whom to greet.
+    /// The name to greet.
     pub name: String,
 }
 

@@ -194,7 +194,7 @@ async fn a_stream_that_broke_off_is_taken_up_again() {
     let mut stream = Stream::open(again(&place)).await;
     assert_eq!(stream.message().await.unwrap().id, Some(json!(1)));
 
-    // Nobody else takes it up.
+    // No other client can resume it.
     let thief = RawClient::connect(&serving.url(), Era::Legacy).await;
     let theft =
         http().get(serving.url()).header("accept", "text/event-stream").header("last-event-id", &place);

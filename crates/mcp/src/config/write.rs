@@ -44,7 +44,8 @@ pub(in crate::config) fn lock(file: &Path) -> Result<FileLock, ConfigError> {
     let target = std::path::absolute(file).unwrap_or_else(|_| file.to_owned());
     let digest = Sha256::digest(target.as_os_str().as_encoded_bytes());
     let name: String = digest.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
-    let path = std::env::temp_dir().join(format!("toolhub-{name}.lock"));
+    let folder = lock_folder()?;
+    let path = folder.join(format!("toolhub-{name}.lock"));
     loop {
         let open = std::fs::OpenOptions::new().create(true).truncate(false).write(true).open(&path);
         let locked = open.and_then(|file| file.lock().map(|()| file));
@@ -53,6 +54,38 @@ pub(in crate::config) fn lock(file: &Path) -> Result<FileLock, ConfigError> {
             return Ok(FileLock { file, path });
         }
     }
+}
+
+/// The folder of lock files, which belongs to this user alone: another one could otherwise create a lock first and keep it.
+#[cfg(unix)]
+fn lock_folder() -> Result<PathBuf, ConfigError> {
+    let user = rustix::process::geteuid().as_raw();
+    let folder = std::env::temp_dir().join(format!("toolhub-{user}"));
+    private_folder(&folder, user).map_err(|error| ConfigError::io(&folder, &error))?;
+    Ok(folder)
+}
+
+/// The system's temporary folder is the user's own.
+#[cfg(not(unix))]
+fn lock_folder() -> Result<PathBuf, ConfigError> {
+    Ok(std::env::temp_dir())
+}
+
+/// Creates a folder for one user, or checks that the existing one is theirs.
+#[cfg(unix)]
+fn private_folder(folder: &Path, user: u32) -> std::io::Result<()> {
+    use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
+    match std::fs::DirBuilder::new().mode(0o700).create(folder) {
+        Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => return Err(error),
+        _ => {}
+    }
+    let found = std::fs::symlink_metadata(folder)?;
+    if found.is_dir() && found.uid() == user && found.mode() & 0o077 == 0 {
+        return Ok(());
+    }
+    let why =
+        "it belongs to another user or is open to others: remove it, or set `TMPDIR` to a folder of your own";
+    Err(std::io::Error::new(std::io::ErrorKind::PermissionDenied, why))
 }
 
 /// Replaces a file's content atomically; a crash leaves the old or the new one. Permissions are preserved; a new file is
@@ -119,6 +152,23 @@ mod tests {
         assert!(path.exists());
         drop(guard);
         assert!(!path.exists(), "{}", path.display());
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_lock_folder_that_others_can_write_to_is_refused() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let folder = tempfile::tempdir().unwrap();
+        let user = rustix::process::geteuid().as_raw();
+        let (own, link, open) =
+            (folder.path().join("own"), folder.path().join("link"), folder.path().join("open"));
+        assert!(private_folder(&own, user).is_ok() && private_folder(&own, user).is_ok());
+        assert!(private_folder(&own, user + 1).is_err(), "it belongs to another user");
+        std::os::unix::fs::symlink(&own, &link).unwrap();
+        assert!(private_folder(&link, user).is_err(), "a symbolic link");
+        std::fs::create_dir(&open).unwrap();
+        std::fs::set_permissions(&open, std::fs::Permissions::from_mode(0o777)).unwrap();
+        assert!(private_folder(&open, user).is_err(), "open to others");
     }
 
     #[test]

@@ -19,7 +19,7 @@ use tokio::sync::Semaphore;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;
 use toolhub_core::ports::boxed;
-use toolhub_core::{BoxFuture, RawJson, RawObject};
+use toolhub_core::{BoxFuture, Effect, RawJson, RawObject};
 use url::Url;
 
 use super::{Inbox, OutgoingRequest, Repeat, Transport};
@@ -32,6 +32,8 @@ use client::{CONNECT_DEADLINE, client_for, header_map, parse_url, send_error};
 use direct::{Answer, DirectClient, SHORT};
 use request_head::RequestHead;
 
+/// How often the pause before the GET stream is reopened doubles while the server cannot be reached: 500 ms to 32 s.
+const MAX_DOUBLINGS: u32 = 6;
 /// Timeout for cancellations and for ending a session.
 const FAREWELL: Duration = Duration::from_secs(2);
 
@@ -87,14 +89,23 @@ impl Http {
     }
 
     /// Opens the GET stream for unsolicited messages of a legacy server (2025-11-25, transports: listening) and reopens it when
-    /// it ends. Stops if it cannot be opened, as with servers that do not offer one.
+    /// it ends or cannot be reached. Stops if the server does not offer one.
     pub(crate) fn listen(&self) {
         let inner = Arc::clone(&self.inner);
         self.inner.while_open(async move {
             let mut cursor = Cursor::default();
-            while let Some(response) = inner.open_stream(cursor.id.as_deref()).await {
-                let _ = inner.read_events(response, &mut cursor, None).await;
-                tokio::time::sleep(cursor.pause).await;
+            let mut failures = 0;
+            loop {
+                match inner.open_stream(cursor.id.as_deref()).await {
+                    Ok(Some(response)) => {
+                        failures = 0;
+                        let _ = inner.read_events(response, &mut cursor, None).await;
+                    }
+                    Ok(None) => break,
+                    Err(_) => failures += 1,
+                }
+                let backoff = cursor.pause.saturating_mul(1 << failures.min(MAX_DOUBLINGS));
+                tokio::time::sleep(backoff).await;
             }
         });
     }
@@ -307,14 +318,21 @@ impl Inner {
     }
 
     /// Opens the GET stream for unsolicited messages; `None` if the server does not offer one.
-    async fn open_stream(&self, last: Option<&str>) -> Option<Response> {
-        let request = self.client().ok()?.get(self.url.clone());
+    /// Opens the GET stream. Returns `None` if the server does not offer one, and an error if it cannot be reached at the moment.
+    async fn open_stream(&self, last: Option<&str>) -> Result<Option<Response>, McpError> {
+        let request = self.client()?.get(self.url.clone());
         let mut request = self.dressed(request).header(ACCEPT, "text/event-stream");
         if let Some(last) = last {
             request = request.header("Last-Event-ID", last);
         }
-        let response = self.send(request, Repeat::Safe).await.ok()?;
-        (response.status().is_success() && content_type(&response) == "text/event-stream").then_some(response)
+        let response = self.send(request, Repeat::Safe).await?;
+        let status = response.status();
+        if matches!(status.as_u16(), 502..=504) {
+            let (body, retry_after, effect) = (String::new(), None, Effect::None);
+            return Err(McpError::Http { status: status.as_u16(), body, retry_after, effect });
+        }
+        let offered = status.is_success() && content_type(&response) == "text/event-stream";
+        Ok(offered.then_some(response))
     }
 
     /// Takes the session id from the response to `initialize`. Some servers also send one with the error to the probe; that one

@@ -112,3 +112,71 @@ async fn a_connection_serves_the_next_message_after_a_stream_has_ended() {
     assert_eq!(connections(After::Close).await, 5);
     assert_eq!(connections(After::Nothing).await, 5);
 }
+
+/// Passes the methods of notifications on.
+struct Notifications(tokio::sync::mpsc::UnboundedSender<String>);
+
+impl Inbox for Notifications {
+    fn request(
+        &self,
+        _method: String,
+        _params: Option<RawJson>,
+        _via: Option<u64>,
+    ) -> BoxFuture<'_, Result<RawJson, (i64, String)>> {
+        Box::pin(std::future::ready(Ok(RawJson::empty_object())))
+    }
+
+    fn notification(&self, method: &str, _params: Option<&RawJson>, _via: Option<u64>) {
+        let _ = self.0.send(method.to_owned());
+    }
+
+    fn oddity(&self, _detail: String) {}
+
+    fn has_clients(&self) -> bool {
+        false
+    }
+}
+
+async fn read_head(stream: &mut TcpStream) {
+    let mut head = Vec::new();
+    while !head.ends_with(b"\r\n\r\n") {
+        assert!(stream.read_buf(&mut head).await.unwrap() > 0);
+    }
+}
+
+#[tokio::test]
+async fn reopens_the_get_stream_after_a_lost_connection_and_a_bad_gateway() {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
+    let url = format!("http://{}/mcp", listener.local_addr().unwrap());
+    let server = tokio::spawn(async move {
+        let (mut lost, _) = listener.accept().await.unwrap();
+        read_head(&mut lost).await;
+        drop(lost);
+        let (mut bad, _) = listener.accept().await.unwrap();
+        read_head(&mut bad).await;
+        bad.write_all(b"HTTP/1.1 502 Bad Gateway\r\ncontent-length: 0\r\nconnection: close\r\n\r\n")
+            .await
+            .unwrap();
+        let (mut good, _) = listener.accept().await.unwrap();
+        read_head(&mut good).await;
+        let event = "data: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/tools/list_changed\"}\n\n";
+        let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n";
+        good.write_all(format!("{head}{event}").as_bytes()).await.unwrap();
+        drop(good);
+        // A server without the stream is not contacted again.
+        let (mut none, _) = listener.accept().await.unwrap();
+        read_head(&mut none).await;
+        none.write_all(b"HTTP/1.1 405 Method Not Allowed\r\ncontent-length: 0\r\nconnection: close\r\n\r\n")
+            .await
+            .unwrap();
+        tokio::time::timeout(Duration::from_secs(3), listener.accept()).await.is_err()
+    });
+    let spec = HttpSpec { url, headers: Vec::new() };
+    let spec = spec.permitted(&toolhub_core::Consent::of_owner()).unwrap();
+    let (sender, mut methods) = tokio::sync::mpsc::unbounded_channel();
+    let http = Http::new(&spec, None, Arc::new(Notifications(sender)), &TaskTracker::new()).unwrap();
+    http.listen();
+    let method = tokio::time::timeout(Duration::from_secs(60), methods.recv()).await.unwrap();
+    assert_eq!(method.as_deref(), Some("notifications/tools/list_changed"));
+    assert!(server.await.unwrap(), "the server was contacted after status 405");
+}

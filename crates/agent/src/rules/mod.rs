@@ -64,6 +64,7 @@ mod proof;
 mod record_list;
 mod record_value;
 mod relation_value;
+mod relative_folder;
 mod remark;
 mod rephrase;
 mod reserve;

@@ -44,6 +44,7 @@ mod inherit;
 mod labels;
 mod lexicon;
 mod literal;
+mod lookup_turn;
 mod mention;
 mod message_turn;
 mod message_value;
@@ -94,6 +95,7 @@ mod unserved;
 mod verb_class;
 mod verb_place;
 mod verbless;
+mod wish_turn;
 mod word_problem;
 
 pub use candidates::{Candidates, sub_requests};

@@ -167,7 +167,7 @@ fn statement(text: &str, masked: &str, places: (usize, usize)) -> Option<String>
     let noun = ["message", "email", "mail", "branch"].contains(&first) && named;
     if VERBS.english.contains_key(first) && !noun
         || asks.contains(&first)
-        || BOUNDS.iter().any(|word| has_word(head, word))
+        || BOUNDS.iter().any(|word| has_word(&head.replace(" is only a ", " is a "), word))
     {
         return None;
     }
@@ -261,6 +261,7 @@ fn chinese(text: &str) -> Option<String> {
         .map(|(at, c)| (at, c.len_utf8()))?;
     let head = text.get(..comma)?.trim_end();
     let mut order = text.get(comma + length..)?.trim_start();
+    let polite = ["请", "麻烦", "帮我", "帮忙", "劳烦"].iter().any(|lead| order.starts_with(lead));
     if HAN_BOUNDS.iter().any(|word| text.match_indices(word).any(|(at, _)| free(at))) {
         return None;
     }
@@ -269,6 +270,11 @@ fn chinese(text: &str) -> Option<String> {
     }
     // 从知识图谱里删了吧: where it is done may stand before the verb.
     let containers = [
+        "从日历里",
+        "从日历中",
+        "从我的日历里",
+        "从日历上",
+        "从邮箱里",
         "从知识图谱里",
         "从图谱里",
         "知识图谱里",
@@ -283,7 +289,10 @@ fn chinese(text: &str) -> Option<String> {
     let place = &order[..container];
     order =
         order[container..].trim_start_matches(['面', '的', '一', '并', '把', '给', '也', '都']).trim_start();
-    let named = !place.is_empty() && (head.contains("实体") || head.contains("节点"));
+    let named = head.contains("实体") || head.contains("节点");
+    // 请永久删除, 全部取消暂存: how it is done may stand before the verb.
+    let adverb = ["永久", "彻底", "全部", "统统", "全都"].iter().find(|word| order.starts_with(**word));
+    let (manner, order) = order.split_at(adverb.map_or(0, |word| word.len()));
     // The thing ends with its last literal or the last word for its kind.
     let taken = |token: &super::token::Token<'_>| !free(token.start);
     let spots = lexicon::spots(head, &tokens(head), &taken);
@@ -300,7 +309,11 @@ fn chinese(text: &str) -> Option<String> {
             && head.get(spot.start..spot.end).is_some_and(|word| spot.end <= last && !word.ends_with('了'))
     });
     let is_something = state.trim().starts_with('是') && state.chars().count() <= 8;
-    if !state.ends_with(HAN_ENDS) && !is_something
+    // 涉及隐私，请删除: after what is said of a thing, an order in polite words is about that thing.
+    let keeps =
+        ["留", "不要动", "还要", "重要", "先", "才", "再", "应"].iter().any(|word| state.contains(word));
+    let stated = polite && state.chars().filter(|c| is_han(*c)).count() > 2 && !keeps;
+    if !state.ends_with(HAN_ENDS) && !is_something && !stated
         || state.trim() == "的"
         || !short
         || !plain
@@ -340,7 +353,7 @@ fn chinese(text: &str) -> Option<String> {
     let goes_on = known.iter().any(|word| rest_start.starts_with(word))
         || rest_start.is_empty()
         || order[..verb.end].ends_with(['为', '成', '到', '进', '至', '入']);
-    goes_on.then(|| format!("{place}把 {thing} {}{rest}", &order[..verb.end]))
+    goes_on.then(|| format!("{place}把 {thing} {manner}{}{rest}", &order[..verb.end]))
 }
 
 /// `cancel evt_40, nobody can make it`: an order without the reason that comes after it.

@@ -131,6 +131,52 @@ pub(super) fn held_of(text: &str) -> Option<String> {
     (plain && ends).then(|| format!("{place}搜索“{}”", name.trim_matches(['“', '”'])))
 }
 
+/// 以 develop 为基础, 以“X”为说明提交, 把 F 加入 R 的暂存区: words around a name, in the order that other rules read.
+pub(super) fn based_on(text: &str) -> Option<String> {
+    let (literals, masked) = read(text);
+    if let Some(at) = masked.find("以 ")
+        && let Some(end) = masked[at..].find("为基础").map(|end| at + end)
+    {
+        let name = text.get(at + "以 ".len()..end)?.trim();
+        let plain = !name.is_empty() && !name.contains([' ', '，']) && name.is_ascii();
+        return plain.then(|| {
+            let rest = text[end + "为基础".len()..].trim_start_matches(['，', ',', ' ']);
+            format!("{}从 {name} {rest}", &text[..at])
+        });
+    }
+    literals.iter().filter(|found| matches!(found.literal, Literal::Quoted(_))).find_map(|found| {
+        let head = masked[..found.start].strip_suffix('以')?;
+        let tail = ["为提交说明", "为提交信息", "为说明", "为信息"]
+            .iter()
+            .find_map(|word| masked[found.end..].strip_prefix(word).map(|_| word.len()))?;
+        let (quoted, rest) = (&text[found.start..found.end], &text[found.end + tail..]);
+        Some(format!("{}用{quoted}作为说明{rest}", &text[..head.len()]))
+    })
+}
+
+/// 把 F 加入 R 仓库的暂存区: files are staged in a repository.
+pub(super) fn staged_into(text: &str) -> Option<String> {
+    const VERBS: [&str; 6] = ["加入到", "加入", "加到", "加进", "放进", "添加到"];
+    let (literals, masked) = read(text);
+    let (at, verb) = VERBS.iter().find_map(|verb| masked.find(verb).map(|at| (at, *verb)))?;
+    let repository = literals.iter().find(|found| found.start > at && is_folder(found))?;
+    let between = masked.get(at + verb.len()..repository.start)?.trim();
+    let rest = masked.get(repository.end..)?;
+    let area = ["仓库的暂存区", "的暂存区", "仓库暂存区", "暂存区"]
+        .iter()
+        .find(|area| rest.trim_start().starts_with(**area))?;
+    let end = text.len() - rest.trim_start().len() + area.len();
+    let files = literals.first().filter(|found| found.end <= at)?;
+    let start = masked[..files.start].rfind(['把', '将'])?;
+    let named =
+        text.get(files.start..at)?.trim().trim_end_matches("这两个文件").trim_end_matches("都").trim();
+    let listed = masked.get(files.start..at)?.trim().chars().all(|c| "#和与、跟 ,，都这两个文件".contains(c));
+    (between.is_empty() && listed).then(|| {
+        let place = &text[repository.start..repository.end];
+        format!("{}把 {named} 暂存到 {place}{}", &text[..start], &text[end..])
+    })
+}
+
 /// `In my course repo under X, …`, `For the blog in X, …`: what a folder is called beside its path says nothing more.
 pub(super) fn described_place(text: &str) -> Option<String> {
     let (literals, masked) = read(text);
@@ -183,6 +229,16 @@ mod tests {
         check(looked_up, "find a.txt on the web", None);
         check(held_of, "沈薇 在知识图谱里都记了些什么？", Some("在知识图谱里搜索“沈薇”"));
         check(held_of, "我们在知识图谱里都记了些什么？", None);
+        check(
+            based_on,
+            "以 develop 为基础，在 /srv/a 新建分支 x-1",
+            Some("从 develop 在 /srv/a 新建分支 x-1"),
+        );
+        check(
+            staged_into,
+            "先把 src/a.ts 加入 /srv/b 仓库的暂存区，再提交",
+            Some("先把 src/a.ts 暂存到 /srv/b，再提交"),
+        );
         check(
             described_place,
             "In my course repo under ~/teaching/algebra, switch to main",

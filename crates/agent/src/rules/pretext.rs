@@ -7,7 +7,7 @@ use super::literal;
 use super::name::has_han;
 use super::rephrase::{has_word, masked};
 use super::statement::{begins_order, points_back};
-use super::statement_words::{SUBJECTS, binds};
+use super::statement_words::{SUBJECTS, asks_for_more, binds};
 use super::token::is_han;
 
 /// Between a reason and the order that it is given for.
@@ -149,8 +149,11 @@ fn trailing(text: &str) -> Option<String> {
     let (at, start) = after.chain(purpose).min()?;
     let said = masked.get(start..)?.trim_end_matches(['.', '!', ' ']);
     let said = said.trim_end_matches(" first");
-    (at < until && is_reason(said, text.get(start..)?) && begins_order(masked.get(..at)?))
-        .then(|| text[..at].trim_end().to_owned())
+    (at < until
+        && !asks_for_more(said)
+        && is_reason(said, text.get(start..)?)
+        && begins_order(masked.get(..at)?))
+    .then(|| text[..at].trim_end().to_owned())
 }
 
 /// `Make the folder X for my next measurements`: what a new folder is for changes nothing about it.
@@ -214,7 +217,7 @@ fn chinese(text: &str, masked: &str) -> Option<String> {
     if orders
         && plain(said)
         && !points
-        && order.contains('#')
+        && (order.contains('#') || order.contains("实体 ") || order.contains("节点 "))
         && !HAN_ORDERS.iter().any(|word| said.starts_with(word))
     {
         return Some(text[head + mark..].trim_start().to_owned());
@@ -225,7 +228,9 @@ fn chinese(text: &str, masked: &str) -> Option<String> {
     let mark = masked[tail..].chars().next()?.len_utf8();
     let said = &masked[tail + mark..];
     let own = ["我等会", "我待会", "我一会", "我之后", "我晚点", "我稍后", "我明天", "我要用"];
-    (own.iter().any(|word| said.starts_with(word)) && plain(said) && masked[..tail].contains('#'))
+    let soon = ["我要", "我们要", "我得", "马上要"].iter().any(|word| said.starts_with(word))
+        && said.ends_with('了');
+    ((soon || own.iter().any(|word| said.starts_with(word))) && plain(said) && masked[..tail].contains('#'))
         .then(|| text[..tail].to_owned())
 }
 

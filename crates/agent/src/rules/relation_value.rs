@@ -27,7 +27,7 @@ const RELATIONS: [&str; 17] = [
 
 /// 关系：张伟 就职于 星河科技, `relation: Tom works_at Acme`, 甲 到 乙 的 就职于 关系: both ends of a relation and its type.
 pub(super) fn triple(reading: &Reading<'_>) -> Option<(Span, Span, Span)> {
-    if let Some(stated) = stated(reading) {
+    if let Some(stated) = stated(reading).or_else(|| quoted(reading)) {
         return Some(stated);
     }
     let text = reading.text;
@@ -109,6 +109,24 @@ pub(super) fn triple(reading: &Reading<'_>) -> Option<(Span, Span, Span)> {
 pub(super) fn stated(reading: &Reading<'_>) -> Option<(Span, Span, Span)> {
     let text = reading.text;
     named_ends(text, text.find(" that ")? + 6)
+}
+
+/// “甲”到“乙”之间类型为“丙”的关系: three quoted texts, both ends and the type.
+fn quoted(reading: &Reading<'_>) -> Option<(Span, Span, Span)> {
+    let quoted: Vec<_> = reading
+        .mentions
+        .iter()
+        .filter(|mention| matches!(mention.value, Value::Literal(Literal::Quoted(_))))
+        .collect();
+    let [from, to, kind] = quoted.as_slice() else { return None };
+    let joint = reading.text.get(from.end..to.start)?.trim();
+    let told = reading.text.get(to.end..kind.start)?.trim();
+    let known = ["之间类型为", "之间类型是", "之间的类型为", "类型为", "之间关系类型为", "的关系类型为"];
+    let ends = reading.text.get(kind.end..)?.trim_start().starts_with("的关系");
+    let span = |at: usize| quoted_at(reading, at);
+    (["到", "和", "与", "跟"].contains(&joint) && known.contains(&told) && ends)
+        .then(|| Some((span(from.start)?, span(to.start)?, span(kind.start)?)))
+        .flatten()
 }
 
 /// A text up to where its things are told to be: `… from the knowledge graph`.

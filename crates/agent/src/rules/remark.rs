@@ -301,6 +301,19 @@ fn chinese(text: &str) -> Option<String> {
         .map(|spot| spot.end)
         .chain(literals.iter().map(|found| found.end).filter(|end| *end <= comma))
         .max()?;
+    // 邮件 3345 是垃圾邮件: what it is said to be names no other thing.
+    let number = ["邮件", "日程", "会议"].iter().find_map(|kind| {
+        let at = head.find(kind)? + kind.len();
+        let rest = head[at..].trim_start();
+        let digits = rest.len() - rest.trim_start_matches(|c: char| c.is_ascii_digit()).len();
+        (digits > 1).then_some(head.len() - rest.len() + digits)
+    });
+    let named_end =
+        literals.iter().map(|found| found.end).filter(|end| *end <= comma).chain(number).max().unwrap_or(0);
+    let last = match head.get(named_end..).map(str::trim_start).filter(|rest| rest.starts_with('是')) {
+        Some(_) if named_end > 0 => named_end,
+        _ => last,
+    };
     let state = head.get(last..)?;
     let short = state.chars().count() <= LONGEST_STATE;
     let plain = state.chars().all(|c| is_han(c) || c.is_whitespace());
@@ -318,12 +331,12 @@ fn chinese(text: &str) -> Option<String> {
         || !short
         || !plain
         || asks
-        || literals.is_empty() && !named
+        || literals.is_empty() && !named && number.is_none()
     {
         return None;
     }
     let thing = head.get(..last)?.trim();
-    for pronoun in ["把它", "将它", "把其", "将其", "把这个", "把那个"] {
+    for pronoun in ["把它", "将它", "把其", "将其", "把这个", "把那个", "它"] {
         if let Some(rest) = order.strip_prefix(pronoun) {
             return Some(format!("把 {thing} {}", rest.trim_start()));
         }
@@ -392,8 +405,18 @@ pub(super) fn without_reason(text: &str) -> Option<String> {
     let plain = !reason.contains(['#', '?', '？']) && !reason.contains(|c: char| c.is_ascii_digit());
     let head = masked.get(..at)?;
     let first = head.split(|c: char| !c.is_ascii_alphabetic() && c != '-').next().unwrap_or_default();
-    let ordered = VERBS.english.contains_key(first) || split::is_verb(first) || has_han(head);
-    (plain && ordered && (english || chinese)).then(|| text[..at].trim_end().to_owned())
+    let ordered = VERBS.english.contains_key(first)
+        || split::is_verb(first)
+        || has_han(head)
+        || super::statement::begins_order(head);
+    // `they asked for Apollo, too`: a name, or more of the same, is no reason.
+    let shown = text.get(start..)?.trim_start();
+    let named = shown
+        .split(' ')
+        .skip(1)
+        .any(|word| word.starts_with(|c: char| c.is_ascii_uppercase()) && word != "I")
+        || super::statement_words::asks_for_more(reason);
+    (plain && ordered && !named && (english || chinese)).then(|| text[..at].trim_end().to_owned())
 }
 
 #[cfg(test)]
@@ -436,5 +459,7 @@ mod tests {
         check("取消 evt_40，因为没人来", Some("取消 evt_40"));
         check("delete row 3, they only want row 4", None);
         check("delete row 3, everyone in row 4 stays", None);
+        check("please delete row 3, nobody uses it", Some("please delete row 3"));
+        check("please delete row 3, they asked for Apollo too", None);
     }
 }

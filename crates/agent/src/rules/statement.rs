@@ -7,7 +7,7 @@ use super::literal;
 use super::name::has_han;
 use super::rephrase::{has_word, is_open, masked};
 use super::split;
-use super::statement_words::{SUBJECTS, binds, loosened};
+use super::statement_words::{SUBJECTS, asks_for_more, binds, loosened};
 use super::token::{is_han, tokens};
 use super::verb_class::VERBS;
 
@@ -206,7 +206,12 @@ fn leading(text: &str) -> Option<String> {
 }
 
 fn trailing(text: &str) -> Option<String> {
-    const STARTS: [&str; 37] = [
+    const STARTS: [&str; 42] = [
+        "it has",
+        "that was",
+        "this was",
+        "this is",
+        "they have",
         "i want to compare",
         "i want to check",
         "i want to look",
@@ -258,6 +263,7 @@ fn trailing(text: &str) -> Option<String> {
     (start <= until
         && (STARTS.iter().any(|word| has_word(said, word) && said.starts_with(word)) || reports(said))
         && is_statement(said)
+        && !asks_for_more(said)
         && !names
         && !upper
         && begins_order(masked.get(..at)?))

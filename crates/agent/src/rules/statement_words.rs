@@ -104,3 +104,9 @@ pub(super) fn binds(statement: &str) -> bool {
     let statement = loosened(statement);
     BINDING.iter().any(|word| has_word(&statement, word))
 }
+
+/// Whether a part after an order asks for more of the same: `…, they asked for it too`.
+pub(super) fn asks_for_more(said: &str) -> bool {
+    let said = said.trim_end_matches(['.', '!', ' ']);
+    said.ends_with(" too") || said.ends_with(" as well") || has_word(said, "also")
+}

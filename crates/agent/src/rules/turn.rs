@@ -3,16 +3,22 @@
 
 use super::casual::free_text;
 use super::literal::{self, Found, Literal};
-use super::lookup_turn::{commit_changes, described_place, file_of_version, held_of, looked_up};
+use super::lookup_turn::{
+    based_on, commit_changes, described_place, file_of_version, held_of, looked_up, staged_into,
+};
 use super::message_turn::{answered, booked, invited, mailed, put_event};
 use super::name::has_han;
 use super::rephrase::{has_word, masked};
 use super::verb_class::VERBS;
-use super::wish_turn::{found_in, needed, passive_question, with_id};
+use super::wish_turn::{becomes, found_in, minded, needed, passive_question, with_id};
 
 /// The request in the plain order; none where nothing changes.
 pub(super) fn plain(text: &str) -> Option<String> {
-    let steps: [fn(&str) -> Option<String>; 34] = [
+    let steps: [fn(&str) -> Option<String>; 38] = [
+        minded,
+        becomes,
+        based_on,
+        staged_into,
         commit_changes,
         file_of_version,
         looked_up,
@@ -267,6 +273,22 @@ fn done(text: &str) -> Option<String> {
 fn endings(text: &str) -> Option<String> {
     let (literals, masked) = read(text);
     let free = |at: usize| !literals.iter().any(|found| found.start < at && at < found.end);
+    // `find all PDF files under X`: the kind of a document is its ending.
+    let looks = ["find ", "list ", "search ", "locate ", "show ", "找", "列", "搜"]
+        .iter()
+        .any(|word| masked.contains(word));
+    let folder = literals
+        .iter()
+        .any(|found| matches!(&found.literal, Literal::Path(path) if super::implied::is_bare(path)));
+    let kind = ["pdf file", "pdf document", "pdf 文件", "pdf文件", "pdf 文档"]
+        .iter()
+        .find_map(|kind| masked.find(kind))
+        .filter(|at| {
+            looks && folder && !masked[..*at].ends_with(|c: char| c.is_ascii_alphanumeric() || c == '.')
+        });
+    if let Some(at) = kind {
+        return Some(format!("{} *.pdf{}", text[..at].trim_end(), &text[at + 3..]));
+    }
     masked.match_indices('.').find_map(|(at, _)| {
         let ending = &masked[at + 1..];
         let ending = &ending[..ending.find(|c: char| !c.is_ascii_alphanumeric()).unwrap_or(ending.len())];
@@ -323,16 +345,15 @@ fn identified(text: &str) -> Option<String> {
     const KINDS: [&str; 7] = ["邮件", "日程", "事件", "会议", "活动", "日历事件", "邀请"];
     let (literals, masked) = read(text);
     let name = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
-    // 5567 号邮件
-    if let Some((at, kind)) =
-        KINDS.iter().find_map(|kind| text.find(&format!("号{kind}")).map(|at| (at, *kind)))
-    {
+    // 5567 号邮件; 12 号邮件 and 12 号会议 may be of a day.
+    if let Some(at) = text.find("号邮件") {
+        let kind = "邮件";
         let head = text[..at].trim_end();
         let digits = head.len() - head.trim_end_matches(|c: char| c.is_ascii_digit()).len();
         let start = head.len() - digits;
         let free = !literals.iter().any(|found| found.start <= at && at < found.end)
             && !head[..start].ends_with(|c: char| c.is_ascii_alphanumeric() || "-_.月".contains(c));
-        return (digits > 1 && free).then(|| {
+        return (digits > 2 && free).then(|| {
             let rest = &text[at + "号".len() + kind.len()..];
             format!("{}{kind} {} {}", &text[..start], &head[start..], rest.trim_start())
         });

@@ -5,8 +5,10 @@ use super::casual::free_text;
 use super::literal::{self, Literal};
 use super::name::has_han;
 use super::rephrase::{is_open, masked};
+use super::split;
 use super::statement::begins_order;
 use super::statement_words::{SUBJECTS, binds};
+use super::verb_class::VERBS;
 
 /// After what is wished for.
 const NEEDED: [&str; 9] = [
@@ -88,6 +90,51 @@ pub(super) fn found_in(text: &str) -> Option<String> {
     Some(format!("{order}{place}"))
 }
 
+/// `Would you mind staging X?`: what is asked for stands in the form of a noun.
+pub(super) fn minded(text: &str) -> Option<String> {
+    let masked = masked(text, &literal::find(text));
+    let lead = ["would you mind ", "do you mind ", "would you please mind "]
+        .iter()
+        .find(|lead| masked.starts_with(**lead))?;
+    let word = masked[lead.len()..].split(' ').next()?;
+    let root = word.strip_suffix("ing")?;
+    let shorter = root
+        .char_indices()
+        .next_back()
+        .map(|(at, _)| &root[..at])
+        .filter(|shorter| shorter.ends_with(|c: char| root.ends_with(c)));
+    let verb = [Some(root.to_owned()), Some(format!("{root}e")), shorter.map(str::to_owned)]
+        .into_iter()
+        .flatten()
+        .find(|verb| VERBS.english.contains_key(verb) || split::is_verb(verb))?;
+    let rest = text[lead.len() + word.len()..].trim_end_matches(['?', ' ']);
+    Some(format!("please {verb}{rest}"))
+}
+
+/// `The title of event X should be "Y"`: what a part of a thing is to become.
+pub(super) fn becomes(text: &str) -> Option<String> {
+    const FIELDS: [&str; 7] = ["title", "location", "description", "start", "end", "start time", "end time"];
+    const SHOULD: [&str; 6] =
+        [" should be ", " should read ", " has to be ", " must be ", " needs to be ", " should become "];
+    let masked = masked(text, &literal::find(text));
+    let rest = masked.strip_prefix("the ")?;
+    let field = FIELDS
+        .iter()
+        .filter(|field| rest.starts_with(&format!("{field} of ")))
+        .max_by_key(|field| field.len())?;
+    let (at, should) = SHOULD.iter().find_map(|should| masked.find(should).map(|at| (at, *should)))?;
+    let thing = masked.get("the ".len() + field.len() + " of ".len()..at)?;
+    let event =
+        ["event ", "the event ", "meeting ", "the meeting "].iter().any(|kind| thing.starts_with(kind));
+    // `should be shorter` gives no value.
+    let told = text.get(at + should.len()..)?;
+    let value = told.starts_with(|c: char| c.is_ascii_digit() || c.is_uppercase() || "\"'“".contains(c));
+    let plain = thing.split(' ').count() <= 3 && !is_open(&masked) && value;
+    (event && plain).then(|| {
+        format!("change {} to {}", text[..at].replacen("The ", "the ", 1), &text[at + should.len()..])
+    })
+}
+
 /// `the email with the ID 7731`, `event whose id is ev-3`: the name right after its kind.
 pub(super) fn with_id(text: &str) -> Option<String> {
     const LEADS: [&str; 12] = [
@@ -161,6 +208,14 @@ mod tests {
         check(found_in, "There's a typo in a.md: change 'x' to 'y' in b.md", None);
         check(found_in, "Row 3 is wrong in a.xlsx: delete the sheet B", None);
         check(found_in, "There's a typo in a.md that must stay: change 'x' to 'y'", None);
+        check(minded, "Would you mind staging a.ts in /srv/w?", Some("please stage a.ts in /srv/w"));
+        check(minded, "Would you mind if I deleted a.ts?", None);
+        check(
+            becomes,
+            "The title of event ev-12 should be \"Plan\".",
+            Some("change the title of event ev-12 to \"Plan\"."),
+        );
+        check(becomes, "The title of event ev-12 should be shorter.", None);
         check(with_id, "Please read me the email with the ID 7731.", Some("Please read me the email 7731."));
         check(with_id, "cancel the event (id ev-3) today", Some("cancel the event ev-3 today"));
         check(with_id, "delete the email with the word 7731", None);

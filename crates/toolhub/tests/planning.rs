@@ -123,20 +123,21 @@ struct Bounds {
     floors: [f64; 3],
 }
 
-const BOUNDS: [Bounds; 13] = [
+const BOUNDS: [Bounds; 14] = [
     bounds("tools", "tuning", 0, [95.0, 95.0, 99.0]),
-    bounds("tools", "more", 0, [82.0, 78.5, 93.0]),
+    bounds("tools", "more", 0, [84.0, 81.5, 93.0]),
     bounds("tools", "fresh", 0, [95.5, 95.0, 86.0]),
     // What was never looked at while the rules were made may fail once in two hundred.
     bounds("tools", "held", 1, [62.0, 55.0, 90.0]),
     bounds("servers_tools", "servers_a", 0, [93.0, 92.5, 97.0]),
-    bounds("servers_tools", "servers_b", 0, [95.0, 94.5, 99.0]),
+    bounds("servers_tools", "servers_b", 0, [96.0, 95.5, 99.0]),
     bounds("servers_tools", "servers_c", 0, [93.5, 92.5, 94.0]),
     bounds("servers_tools", "servers_e", 0, [95.5, 94.5, 95.0]),
     bounds("servers_tools", "servers_f", 0, [90.5, 89.0, 98.0]),
-    bounds("servers_tools", "servers_g", 0, [78.0, 77.0, 96.0]),
-    bounds("servers_tools", "servers_h", 0, [74.5, 72.0, 89.0]),
-    bounds("servers_tools", "servers_i", 0, [79.0, 78.0, 99.0]),
+    bounds("servers_tools", "servers_g", 0, [84.5, 84.0, 96.0]),
+    bounds("servers_tools", "servers_h", 0, [87.5, 85.5, 89.0]),
+    bounds("servers_tools", "servers_i", 0, [88.0, 87.0, 99.0]),
+    bounds("servers_tools", "servers_k", 0, [88.5, 87.0, 99.0]),
     bounds("servers_tools", "servers_d", 1, [77.5, 75.0, 91.0]),
 ];
 
@@ -236,6 +237,106 @@ fn formats_and_parts_that_no_tool_serves_change_nothing() {
         "F.xlsx 的 计划 表第 3 行是不是被删了？",
         "F.xlsx 的 计划 表不用删了",
         "copy A1:B2 of F.xlsx to sheet Plan at D1",
+    ]
+    .iter()
+    .map(|request| json!({"id": request, "request": request, "expected": []}))
+    .collect();
+    write(&cli, "requests.jsonl", &requests);
+    let tools = tools.display().to_string();
+    let report =
+        cli.run(&["eval", "plan", "--tools", &tools, "--requests", "requests.jsonl", "--json"]).json();
+    assert_eq!(report["wrong_changes"], 0, "{report:#}");
+}
+
+/// Statements, questions and half orders about what tools could change.
+#[test]
+fn statements_questions_and_half_orders_change_nothing() {
+    let tools =
+        std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../agent/requests/servers_tools.jsonl");
+    let cli = cli();
+    let requests: Vec<Value> = [
+        "Please make sure nobody deletes the event ev-12.",
+        "I was told that email 5512 should be deleted by Tom.",
+        "Is it okay to delete the sheet Old from budget.xlsx?",
+        "There's a file a.txt in /data: I deleted it yesterday.",
+        "We could rename docs/a.md to docs/b.md at some point.",
+        "The folder a/b could be renamed to a/c, but please wait.",
+        "Row 3 in a.xlsx is what I need, so keep it.",
+        "Tom wants to cancel ev-55, but I said no.",
+        "There's a typo in a.md: don't change it yet.",
+        "Someone deleted email 5512, since it was spam.",
+        "My boss thinks we should delete the entity Atlas from the graph.",
+        "Could event ev-55 be cancelled by somebody else?",
+        "Could ev-55 be cancelled?",
+        "Can the sheet Old in b.xlsx be deleted, or is it used?",
+        "Delete email 5512, unless it is from Tom.",
+        "Delete row 3 of the sheet A in a.xlsx after Tom has checked it.",
+        "Move a/b.txt to the folder we used last week.",
+        "Delete the entities in the graph: all of type supplier.",
+        "Create two entities in the graph, both of type person.",
+        "Remove the relation between Tom and Acme from the graph, or between Tom and Apex.",
+        "张敏 也许会离职，先把实体 张敏 留着",
+        "邮件 3345 可能是垃圾邮件，要不要删掉？",
+        "我同事已经把 ev-55 取消了",
+        "ev-55 很重要，请不要取消",
+        "邮件 3345 还要用，请保留",
+        "客户说想取消 ev-55，你觉得呢？",
+        "如果没人来就取消 ev-55",
+        "文件 a.md 写错了，等我改完再移到 b.md",
+        "这个表不对，请先别删除",
+        "邮件 3345 涉及隐私，请谨慎处理",
+        "a.xlsx 里第 3 行是小计，请删除其余的行",
+        "邮件 3345 是张敏发的，请删除她发的其他邮件",
+        "新建文件夹 资料/期末，然后把里面的东西移到 试卷A.docx",
+        "Please put /srv/web on the branch main again.",
+        "Set /srv/web to the branch main.",
+        "Link the branch main in /srv/web.",
+        "Note the branch main in /srv/web.",
+        "Save the branch main of /srv/web.",
+        "The title of event ev-12 should be shorter.",
+        "The location of event ev-12 should be changed.",
+        "把 12 号会议取消",
+        "删除 12 号邮件",
+        "邮件 3345 和 3346 是广告，删掉",
+        "邮件 3345 是广告，3346 不是，删掉",
+        "实体 张敏 和 李雷 是同事，请删除",
+        "There's a backup in /data/old: delete the entity Atlas from the graph.",
+        "Would you mind deleting email 5512 or 5513?",
+        "Would you mind not deleting email 5512?",
+        "Could the sheet Old in b.xlsx be deleted and the sheet New kept, please?",
+        "A new branch x-1 in /srv/a is what Tom needs.",
+        "Delete the sheet Old in b.xlsx, it has only drafts.",
+        "Delete the sheet Old in b.xlsx, it has two copies and I want both gone.",
+        "Please delete the entity Atlas from the graph, they have asked for Apollo too.",
+        "Nobody keeps the old one, so delete the sheet Old in b.xlsx.",
+        "I'll delete email 5512, so mark email 5513 as read.",
+        "I'll be deleting email 5512 soon, so move it to Trash.",
+        "Tom is ill, so ev-55 could be cancelled.",
+        "The relation Tom manages Atlas is fine.",
+        "Create the relation Tom manages Atlas or Apollo in the graph.",
+        "Add Tom to the knowledge graph as a person or a customer.",
+        "Add a person called Tom and a company called Acme to the knowledge graph.",
+        "Create two entities in the graph, Tom and Acme, of type person and company.",
+        "Two new entities for the graph: Tom of type person and Acme",
+        "Two new entities for the graph: Tom of type person and Acme of type company with the observation 'x'",
+        "把 ev-55 取消，我要取消的是 ev-56 才对",
+        "删除邮件 3345，我要的是 3346 了",
+        "新建文件夹 资料/期末，新建文件夹 资料/期中，然后把 试卷A.docx 移到这个文件夹里",
+        "先读邮件 4471，读完再决定要不要删除",
+        "看完邮件 4471 之后删掉",
+        "把 a.txt 移动到 b 之后的目录",
+        "邮件 3345 涉及合同，请删除附件",
+        "文件 /data/a.txt 太大，请压缩",
+        "/srv/web 太乱了，请整理",
+        "把 /srv/a 和 main 合并，改完提交",
+        "张敏 升职了，给她的助理加一条观察“已转正”",
+        "“甲”和“乙”都在图谱里，给它加一条观察“重要”",
+        "Move reports/2025 to archive",
+        "Put projects/a1 on the branch users/ann",
+        "Create a branch in projects/alpha from projects/beta",
+        "Switch projects/alpha to users/ann",
+        "Commit projects/alpha with the message \"x\"",
+        "Change the location of event 7f21",
     ]
     .iter()
     .map(|request| json!({"id": request, "request": request, "expected": []}))

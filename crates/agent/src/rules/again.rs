@@ -30,8 +30,9 @@ const KINDS_AFTER: [&str; 6] = ["工作表", "表", "实体", "节点", "邮件"
 pub(super) fn told(text: &str) -> Option<String> {
     let mut result = text.to_owned();
     let mut changed = false;
-    for step in [elliptic as fn(&str) -> Option<String>, same_kind, another, pronoun, in_there, inside, those]
-    {
+    let steps: [fn(&str) -> Option<String>; 8] =
+        [elliptic, same_kind, another, pronoun, in_there, into_that, inside, those];
+    for step in steps {
         if let Some(other) = step(&result) {
             result = other;
             changed = true;
@@ -126,17 +127,36 @@ fn pronoun(text: &str) -> Option<String> {
     }
     let until = free_text(&masked);
     if has_han(&masked) {
-        let at = ["给他", "给她", "他的", "她的"]
+        let at = ["给他", "给她", "给它", "他的", "她的", "它的", "他名下", "她名下", "它名下"]
             .iter()
             .filter_map(|word| masked.find(word).map(|at| (at, *word)))
             .min()?;
-        let place = at.0 + at.1.find(['他', '她'])?;
+        let place = at.0 + at.1.find(['他', '她', '它'])?;
         let head = text.get(..place)?;
-        let name = ["“", ""].iter().find_map(|_| han_name(head))?;
-        return (place < until).then(|| format!("{head} {name} {}", &text[place + '他'.len_utf8()..]));
+        let name = han_name(head).or_else(|| given_name(head)).or_else(|| only_quoted(head, &literals))?;
+        let rest = &text[place + '他'.len_utf8()..];
+        let rest = rest.strip_prefix("名下").map_or(rest.to_owned(), |rest| format!("的{rest}"));
+        // 图谱里已有“甲”，请给它…: a clause that only tells that there is such a thing.
+        let known = head.find('，').filter(|comma| {
+            let said = head[..*comma].replace(&name, "");
+            ["图谱中已有", "图谱里已有", "知识图谱中已有", "知识图谱里已有", "图谱里有", "知识图谱里有"]
+                .contains(&said.trim())
+        });
+        let head = known.map_or(head, |comma| &head[comma + '，'.len_utf8()..]);
+        return (place < until).then(|| format!("{head} {name} {rest}"));
     }
-    let words =
-        [" from her", " from him", " to her", " to him", " for her", " for him", " about her", " about him"];
+    let words = [
+        " from her",
+        " from him",
+        " from it",
+        " to her",
+        " to him",
+        " to it",
+        " for her",
+        " for him",
+        " about her",
+        " about him",
+    ];
     let (at, word) = words.iter().filter_map(|word| masked.find(word).map(|at| (at, *word))).min()?;
     let end = at + word.len();
     if text[end..].starts_with(|c: char| {
@@ -182,6 +202,24 @@ fn han_name(text: &str) -> Option<String> {
     let first = text.split(|c: char| c.is_whitespace() || "，：:,。".contains(c)).next()?;
     let short = (2..=4).contains(&first.chars().count());
     (short && first.chars().all(is_han) && text[first.len()..].starts_with(' ')).then(|| first.to_owned())
+}
+
+/// 给 薛敏 加一条观察: the name between blanks after 给 or after the word for its kind.
+fn given_name(text: &str) -> Option<String> {
+    let start =
+        ["给 ", "实体 ", "节点 "].iter().find_map(|word| text.find(word).map(|at| at + word.len()))?;
+    let name = text[start..].split(' ').next()?;
+    let ends = text[start + name.len()..].starts_with(' ');
+    (ends && (2..=8).contains(&name.chars().count()) && name.chars().all(is_han)).then(|| name.to_owned())
+}
+
+/// The one quoted text before a byte, with its quotes.
+fn only_quoted(text: &str, literals: &[Found]) -> Option<String> {
+    let mut quoted = literals
+        .iter()
+        .filter(|found| matches!(found.literal, Literal::Quoted(_)) && found.end <= text.len());
+    let first = quoted.next()?;
+    quoted.next().is_none().then(|| text[first.start..first.end].to_owned())
 }
 
 /// `08:00 London in Tokyo? and in Denver?`, 柏林几点？洛杉矶呢？: the same question about another place.
@@ -268,6 +306,30 @@ fn in_there(text: &str) -> Option<String> {
         _ => return None,
     };
     (ends && at < free_text(&masked)).then(|| format!("{}{place}{}", &text[..at], &text[end..]))
+}
+
+/// 新建目录 /data/a，再把 b.txt 移到这个目录里: the folder that was made before.
+fn into_that(text: &str) -> Option<String> {
+    const VERBS: [&str; 11] =
+        ["移动到", "移到", "放到", "放进", "移进", "挪到", "挪进", "搬到", "搬进", "移入", "放入"];
+    const THERE: [&str; 8] =
+        ["这个文件夹", "那个文件夹", "该文件夹", "这个目录", "那个目录", "该目录", "新文件夹", "新目录"];
+    let literals = literal::find(text);
+    let (start, end) = VERBS.iter().find_map(|verb| {
+        THERE.iter().find_map(|there| {
+            let at = text.find(&format!("{verb}{there}"))? + verb.len();
+            Some((at, at + there.len()))
+        })
+    })?;
+    let folder =
+        |found: &&Found| matches!(&found.literal, Literal::Path(path) if super::implied::is_bare(path));
+    let mut folders = literals.iter().filter(folder).filter(|found| found.end < start);
+    let (one, made) =
+        (folders.next()?, ["新建", "创建", "建"].iter().any(|verb| text[..start].contains(verb)));
+    (made && folders.next().is_none()).then(|| {
+        let name = text[one.start..one.end].trim_end_matches('/');
+        format!("{} {name} 文件夹{}", &text[..start], &text[end..])
+    })
 }
 
 /// 新建目录 /data/a，并在里面写一个 b.txt: a file that is created inside has the path of the folder.

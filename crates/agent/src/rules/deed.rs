@@ -317,6 +317,12 @@ impl Wish {
                     wish.has_bare_path = true;
                     continue;
                 }
+                Literal::Code(_)
+                    if super::relative_folder::is_folder(reading, mention.start, mention.end) =>
+                {
+                    wish.has_bare_path = true;
+                    continue;
+                }
                 Literal::Path(path) if path.contains('*') => "file",
                 Literal::Path(path) => of_file(path),
                 Literal::Cells(_) => "cell",

@@ -152,7 +152,18 @@ pub(super) fn mail_folders(scene: &Scene<'_>) -> Vec<Candidate> {
             add(start, end);
         }
     }
+    // `the folder "Tax 2026"`, `the "Tax 2026" folder`: a name in quotes beside the word.
     let lower = reading.text.to_ascii_lowercase();
+    for (at, word) in lower.match_indices("folder") {
+        let rest = &reading.text[at + word.len()..];
+        let rest =
+            ["called ", "named "].iter().fold(rest.trim_start(), |rest, word| rest.trim_start_matches(word));
+        let after = super::sheet::quoted_at(reading, Some(reading.text.len() - rest.len()), None);
+        let before = super::sheet::quoted_at(reading, None, Some(reading.text[..at].trim_end().len()));
+        if let Some((start, end)) = after.or(before) {
+            add(start, end);
+        }
+    }
     for name in ["inbox", "收件箱", "已发送", "草稿箱", "垃圾箱", "发件箱", "spam folder", "sent folder"]
     {
         let place =

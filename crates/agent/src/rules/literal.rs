@@ -57,6 +57,7 @@ pub(super) fn find(text: &str) -> Vec<Found> {
             .or_else(|| rooted(text, at))
             .or_else(|| han_path(text, at))
             .or_else(|| han_slashed(text, at))
+            .or_else(|| han_folder(text, at))
             .or_else(|| json(rest))
             .or_else(|| formula(text, at))
             .or_else(|| run(text, at));
@@ -386,6 +387,24 @@ fn han_slashed(text: &str, at: usize) -> Option<(Literal, usize)> {
         .then(|| (Literal::Code(name.to_owned()), name.len()))
 }
 
+/// 财务/发票: a relative folder with a Chinese name, between blanks or marks.
+fn han_folder(text: &str, at: usize) -> Option<(Literal, usize)> {
+    let before = &text[..at];
+    let opens =
+        before.is_empty() || before.ends_with(|c: char| c.is_whitespace() || "“\"（(：，".contains(c));
+    let rest = &text[at..];
+    if !opens || !rest.starts_with(is_han) {
+        return None;
+    }
+    let fits = |c: char| c.is_alphanumeric() || "._-/".contains(c);
+    let run = &rest[..rest.find(|c: char| !fits(c)).unwrap_or(rest.len())];
+    let parts: Vec<&str> = run.split('/').collect();
+    let name = |part: &&str| part.chars().count() > 1;
+    let closes = rest[run.len()..].chars().next().is_none_or(|c| !c.is_alphanumeric());
+    (parts.len() > 1 && parts.iter().all(name) && closes && !run.contains(['的', '把', '或']))
+        .then(|| (Literal::Path(run.to_owned()), run.len()))
+}
+
 fn path(word: &str) -> Option<&str> {
     let word = word.strip_suffix(':').unwrap_or(word);
     let known = |name: &str| {
@@ -438,6 +457,19 @@ fn code(word: &str) -> bool {
         let ordinal = ["st", "nd", "rd", "th", "am", "pm", "d", "x", "e"].contains(&rest.as_str());
         ordinal || super::units::of(&rest).is_some() || (rest.starts_with('-') && letters > 0)
     });
+    // `7f21`, `66-A`, `20260-7`: digits around a letter, a letter written large after a dash, or a long number before one.
+    let inner =
+        |pair: &[u8]| pair[0].is_ascii_digit() && pair[2].is_ascii_digit() && pair[1].is_ascii_lowercase();
+    let around =
+        word.len() >= 4 && digits > 2 && word.as_bytes().windows(3).any(inner) && !word.contains('x');
+    let (head, tail) = word.split_once('-').unwrap_or_default();
+    let counted = head.len() > 1 && head.bytes().all(|byte| byte.is_ascii_digit());
+    let large = (1..3).contains(&tail.len()) && tail.bytes().all(|byte| byte.is_ascii_uppercase());
+    let long =
+        head.len() > 4 && !tail.is_empty() && tail.len() < 4 && tail.bytes().all(|b| b.is_ascii_digit());
+    if plain && (around || counted && (large || long)) {
+        return true;
+    }
     // `2019-2020`, and not `10-15`.
     if word.parse::<f64>().is_ok() {
         return false;
@@ -527,6 +559,11 @@ mod tests {
                 Literal::Code(owned("rs6034464")),
             ],
         );
+        check(
+            "event 7f21, 66-A and 20260-7 at 5x3 10-15",
+            &[Literal::Code(owned("7f21")), Literal::Code(owned("66-A")), Literal::Code(owned("20260-7"))],
+        );
+        check("移到 财务/发票 文件夹", &[Literal::Path(owned("财务/发票"))]);
         check("INV-2024-7 5kg 2nd 10am", &[Literal::Code(owned("INV-2024-7"))]);
         check("range B1:B10 in A:C", &[Literal::Cells(owned("B1:B10")), Literal::Cells(owned("A:C"))]);
     }

@@ -119,13 +119,23 @@ pub(super) fn put_event(text: &str) -> Option<String> {
 /// `Respond to 4471: sounds good`: a number is that of a mail.
 pub(super) fn answered(text: &str) -> Option<String> {
     let (_, masked) = read(text);
-    let lead = ["respond to ", "answer ", "reply to ", "write back to "]
-        .iter()
-        .find(|lead| masked.starts_with(**lead))?;
+    const LEADS: [&str; 8] = [
+        "reply all to ",
+        "reply to all on ",
+        "reply to everyone on ",
+        "reply all on ",
+        "respond to ",
+        "answer ",
+        "reply to ",
+        "write back to ",
+    ];
+    let lead = LEADS.iter().find(|lead| masked.starts_with(**lead))?;
     let rest = &masked[lead.len()..];
     let digits = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
     let told = rest[digits..].starts_with(':')
         || rest[digits..].starts_with(" with")
         || rest[digits..].starts_with(" saying");
-    (digits > 1 && told).then(|| format!("Reply to mail {}", &text[lead.len()..]))
+    let all = lead.contains(" all ") || lead.contains("everyone");
+    let verb = if all { "Reply to all on mail" } else { "Reply to mail" };
+    (digits > 1 && told).then(|| format!("{verb} {}", &text[lead.len()..]))
 }

@@ -39,6 +39,7 @@ fn only_folder(literals: &[Found]) -> Option<&Found> {
             let last = path.trim_end_matches('/').rsplit(['/', '\\']).next().unwrap_or_default();
             path.contains(['/', '\\']) && !last.trim_start_matches('.').contains('.')
         }
+        Literal::Code(name) => name.contains('/') && !name.contains('.'),
         _ => false,
     };
     let mut folders = literals.iter().filter(is_folder);

@@ -132,6 +132,25 @@ pub(super) fn sender(scene: &Scene<'_>) -> Option<(usize, usize)> {
     }
     let verbs = ["发给我的", "发过来的", "发来的", "寄来的", "写来的", "发的"];
     let at = verbs.iter().find_map(|verb| text.find(verb))?;
+    // 孙莉 从 2026-04-01 起发来的: when it was sent may stand between.
+    let before = text[..at].trim_end_matches(['起', '以', '后', '来', '之', '前', '间', ' ']);
+    let day = scene.reading.mentions.iter().rev().find(|mention| {
+        matches!(mention.value, Value::When(_)) && mention.end == before.len() && mention.end < at
+    });
+    let at = match day {
+        Some(day) => {
+            let head = text[..day.start].trim_end().trim_end_matches(['从', '自', '在', '于']).trim_end();
+            let mail = |mention: &&Mention| {
+                matches!(mention.value, Value::Literal(super::literal::Literal::Mail(_)))
+                    && mention.end == head.len()
+            };
+            if let Some(mail) = scene.reading.mentions.iter().find(mail) {
+                return Some((mail.start, mail.end));
+            }
+            head.len()
+        }
+        None => at,
+    };
     let start = text[..at].char_indices().rev().take_while(|(_, c)| name(*c)).last()?.0;
     let length = text[start..at].chars().count();
     (2..=5).contains(&length).then_some((start, at))

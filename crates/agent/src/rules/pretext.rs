@@ -7,18 +7,21 @@ use super::literal;
 use super::name::has_han;
 use super::rephrase::{has_word, masked};
 use super::statement::{begins_order, points_back};
-use super::statement_words::{SUBJECTS, binds};
+use super::statement_words::{SUBJECTS, asks_for_more, binds};
 use super::token::is_han;
 
 /// Between a reason and the order that it is given for.
 const BREAKS: [&str; 8] =
     [", so please ", ", so ", "; so ", ": ", "; ", ". ", ", therefore ", " and therefore "];
 /// Words with which a reason begins, beside those of every statement.
-const OPENINGS: [&str; 7] = ["i'd", "both", "because", "since", "as", "a", "an"];
+const OPENINGS: [&str; 11] =
+    ["i'd", "i'll", "we'll", "they'll", "these", "both", "because", "since", "as", "a", "an"];
 /// What begins a reason or a purpose after an order; the next word must begin a statement.
 const AFTER: [&str; 4] = [", since ", ", because ", ", as ", " because "];
 /// What begins a purpose, whatever follows.
-const PURPOSE: [&str; 8] = [
+const PURPOSE: [&str; 10] = [
+    "# i'll ",
+    "# i will ",
     ", so that i can ",
     ", so that we can ",
     ", so i can ",
@@ -139,12 +142,18 @@ fn trailing(text: &str) -> Option<String> {
         let next = masked[at + mark.len()..].split_whitespace().next()?;
         (is_subject(next) && next != "a" && next != "an").then_some((at, at + mark.len()))
     });
-    let purpose = PURPOSE.iter().filter_map(|mark| masked.rfind(mark).map(|at| (at, at + mark.len())));
+    let purpose = PURPOSE.iter().filter_map(|mark| {
+        let at = masked.rfind(mark)?;
+        Some((at + usize::from(mark.starts_with('#')), at + mark.len()))
+    });
     let (at, start) = after.chain(purpose).min()?;
     let said = masked.get(start..)?.trim_end_matches(['.', '!', ' ']);
     let said = said.trim_end_matches(" first");
-    (at < until && is_reason(said, text.get(start..)?) && begins_order(masked.get(..at)?))
-        .then(|| text[..at].trim_end().to_owned())
+    (at < until
+        && !asks_for_more(said)
+        && is_reason(said, text.get(start..)?)
+        && begins_order(masked.get(..at)?))
+    .then(|| text[..at].trim_end().to_owned())
 }
 
 /// `Make the folder X for my next measurements`: what a new folder is for changes nothing about it.
@@ -181,6 +190,13 @@ fn repeated(text: &str, masked: &str) -> Option<String> {
     (at > 0 && at <= free_text(masked)).then(|| text[..at].to_owned())
 }
 
+/// A Chinese statement without the words in which 别 forbids nothing.
+fn loosened(said: &str) -> String {
+    ["跟别的", "和别的", "与别的", "别人", "分别", "特别", "区别", "级别", "类别"]
+        .iter()
+        .fold(said.to_owned(), |text, word| text.replace(word, ""))
+}
+
 fn chinese(text: &str, masked: &str) -> Option<String> {
     let until = free_text(masked);
     let plain = |said: &str| {
@@ -188,30 +204,33 @@ fn chinese(text: &str, masked: &str) -> Option<String> {
         let count = said.chars().filter(|c| is_han(*c)).count();
         (2..=LONGEST_HAN).contains(&count)
             && !said.contains(|c: char| c.is_ascii_alphanumeric() || "#“”\"「」：:".contains(c))
-            && !HAN_BINDING.iter().any(|word| said.contains(word))
+            && !HAN_BINDING.iter().any(|word| loosened(said).contains(word))
     };
     let head = masked.find(['，', '。', '；', ',']).filter(|at| *at < until)?;
     let mark = masked[head..].chars().next()?.len_utf8();
     let (said, order) = (&masked[..head], &masked[head + mark..]);
     let reason = ["由于", "因为"].iter().any(|word| said.starts_with(word));
     let orders = reason
-        || said.ends_with('了') && order.contains('请')
+        || said.ends_with('了') && (order.contains('请') || order.trim_start().starts_with(['把', '将']))
         || HAN_ORDERS.iter().any(|word| order.trim_start().starts_with(word));
     let points = ["它", "他们", "她", "这些", "那些"].iter().any(|word| order.contains(word));
     if orders
         && plain(said)
         && !points
-        && order.contains('#')
+        && (order.contains('#') || order.contains("实体 ") || order.contains("节点 "))
         && !HAN_ORDERS.iter().any(|word| said.starts_with(word))
     {
         return Some(text[head + mark..].trim_start().to_owned());
     }
     // ，我等会儿要往里放东西: what the author will do afterwards.
+    let masked = masked.trim_end_matches(['。', '！', '!', ' ']);
     let tail = masked.rfind(['，', '。', '；']).filter(|at| *at < until && masked[*at..].len() > 6)?;
     let mark = masked[tail..].chars().next()?.len_utf8();
-    let said = masked[tail + mark..].trim_end_matches(['。', '！', '!']);
+    let said = &masked[tail + mark..];
     let own = ["我等会", "我待会", "我一会", "我之后", "我晚点", "我稍后", "我明天", "我要用"];
-    (own.iter().any(|word| said.starts_with(word)) && plain(said) && masked[..tail].contains('#'))
+    let soon = ["我要", "我们要", "我得", "马上要"].iter().any(|word| said.starts_with(word))
+        && said.ends_with('了');
+    ((soon || own.iter().any(|word| said.starts_with(word))) && plain(said) && masked[..tail].contains('#'))
         .then(|| text[..tail].to_owned())
 }
 

@@ -9,17 +9,19 @@ use super::parameter::{Parameter, Shape};
 use super::record_value::{CONTAINERS, Part, Span, after_any, thing_at};
 use super::series;
 
-/// Names and their common type.
-pub(super) struct Several {
-    names: Vec<Span>,
-    kind: Span,
-}
+/// Names, each with its type.
+pub(super) struct Several(Vec<(Span, Span)>);
 
 /// Words that say that several things follow.
 const COUNTS: [&str; 12] =
     ["entities", "two ", "three ", "four ", "两个", "三个", "四个", "几个", "这些", "俩", "仨", "都是"];
 const TYPES: [&str; 9] =
     ["of type", "type", "类型都是", "类型都为", "类型均为", "类型为", "类型是", "类型：", "类型"];
+/// Words between a name and its own type.
+const OWN_TYPES: [&str; 8] =
+    [" of type ", " (type ", " as type ", " (a ", "（类型为", "（类型是", "（类型", " (类型"];
+/// Words between the names and their common type, where no colon stands before the names.
+const COMMON_TYPES: [&str; 5] = [", of type ", " of type ", ", type ", "，类型", " 类型"];
 
 /// `two entities to the graph, type supplier: A and B`, 新增两个实体：甲 和 乙，类型都是“中间件”.
 pub(super) fn several(reading: &Reading<'_>) -> Option<Several> {
@@ -28,36 +30,78 @@ pub(super) fn several(reading: &Reading<'_>) -> Option<Several> {
     if !COUNTS.iter().any(|word| lower.contains(word)) {
         return None;
     }
-    let kind = after_any(reading, &TYPES)?;
-    let quoted = reading
-        .mentions
-        .iter()
-        .filter(|mention| matches!(mention.value, Value::Literal(Literal::Quoted(_))))
-        .any(|mention| !(mention.start <= kind.0 && kind.1 <= mention.end));
-    let (colon, mark) = text.char_indices().find(|(_, c)| matches!(c, ':' | '：'))?;
-    let start = colon + mark.len_utf8();
-    let rest = text.get(start..)?;
-    let end = rest.find(['，', ',', '。', '.', ';', '；', '\n']).filter(|at| !rest[..*at].is_empty());
-    // `A, B and C`: commas are between the names where `and` is after the last of them.
-    let reach = match rest.find(" and ") {
-        Some(at) => rest[at..].find(['.', ';', '\n', ',']).map_or(rest.len(), |end| at + end),
-        None => end.unwrap_or(rest.len()),
+    let quoted_beside = |kinds: &[Span]| {
+        let quoted = reading
+            .mentions
+            .iter()
+            .filter(|mention| matches!(mention.value, Value::Literal(Literal::Quoted(_))));
+        quoted
+            .into_iter()
+            .any(|mention| !kinds.iter().any(|kind| mention.start <= kind.0 && kind.1 <= mention.end))
     };
-    let names: Vec<Span> = series::members(&rest[..reach])
-        .into_iter()
-        .map(|name| {
-            let at = name.as_ptr() as usize - text.as_ptr() as usize;
-            (at, at + name.len())
-        })
-        .collect();
+    let place = |part: &str| {
+        let at = part.as_ptr() as usize - text.as_ptr() as usize;
+        (at, at + part.len())
+    };
     let plain = |span: &Span| {
         let name = &text[span.0..span.1];
-        !name.is_empty()
-            && name.chars().count() <= 24
-            && name.split(' ').count() <= 4
-            && !(span.0 < kind.1 && kind.0 < span.1)
+        !name.is_empty() && name.chars().count() <= 24 && name.split(' ').count() <= 4
     };
-    (names.len() > 1 && names.iter().all(plain) && !quoted).then_some(Several { names, kind })
+    let colon = text.char_indices().find(|(_, c)| matches!(c, ':' | '：'));
+    if let Some((colon, mark)) = colon {
+        // `A of type X and B of type Y`: each name with its own type.
+        let rest = text.get(colon + mark.len_utf8()..)?.trim_end_matches(['.', '。', '!', ' ']);
+        let pairs: Option<Vec<(Span, Span)>> = series::members(rest)
+            .into_iter()
+            .map(|member| {
+                let (name, kind) = OWN_TYPES.iter().find_map(|word| member.split_once(word))?;
+                let kind = kind.trim().trim_end_matches([')', '）']);
+                Some((place(name.trim()), place(kind)))
+            })
+            .collect();
+        if let Some(pairs) = pairs.filter(|pairs| pairs.len() > 1) {
+            let kinds: Vec<Span> = pairs.iter().map(|(_, kind)| *kind).collect();
+            let sound = pairs.iter().all(|(name, kind)| plain(name) && plain(kind));
+            return (sound && !quoted_beside(&kinds)).then_some(Several(pairs));
+        }
+    }
+    let kind = after_any(reading, &TYPES)?;
+    let listed = match colon {
+        Some((colon, mark)) => {
+            let rest = text.get(colon + mark.len_utf8()..)?;
+            let end = rest.find(['，', ',', '。', '.', ';', '；', '\n']).filter(|at| !rest[..*at].is_empty());
+            // `A, B and C`: commas are between the names where `and` is after the last of them.
+            let reach = match rest.find(" and ") {
+                Some(at) => rest[at..].find(['.', ';', '\n', ',']).map_or(rest.len(), |end| at + end),
+                None => end.unwrap_or(rest.len()),
+            };
+            &rest[..reach]
+        }
+        // `two entities in the graph, A and B, of type X`: the names stand before their type.
+        None => {
+            let start = lower.find("entities").map(|at| at + "entities".len())?;
+            let end = COMMON_TYPES.iter().filter_map(|word| lower[start..].find(word)).min()? + start;
+            let rest = text.get(start..end)?;
+            let rest = past_place(rest).trim_start_matches([',', ' ']);
+            ["called ", "named "].iter().find_map(|word| rest.strip_prefix(word)).unwrap_or(rest)
+        }
+    };
+    let names: Vec<Span> = series::members(listed).into_iter().map(place).collect();
+    let apart = |span: &Span| plain(span) && !(span.0 < kind.1 && kind.0 < span.1);
+    (names.len() > 1 && names.iter().all(apart) && !quoted_beside(&[kind]))
+        .then(|| Several(names.into_iter().map(|name| (name, kind)).collect()))
+}
+
+/// A text past `in the knowledge graph` at its beginning.
+fn past_place(text: &str) -> &str {
+    let rest = text.trim_start();
+    let lower = rest.to_ascii_lowercase();
+    let lead = ["in ", "to ", "into ", "for "].iter().find(|lead| lower.starts_with(**lead));
+    let Some(lead) = lead else { return rest };
+    let article = ["the ", "my ", "our "].iter().find(|word| lower[lead.len()..].starts_with(**word));
+    let start = lead.len() + article.map_or(0, |word| word.len());
+    let container = CONTAINERS.iter().find(|word| lower[start..].starts_with(**word));
+    container.map_or(rest, |container| &rest[start + container.len()..])
 }
 
 /// The list of objects for names of one type, of which nothing else is known.
@@ -69,12 +113,12 @@ pub(super) fn candidate<'a>(
     let members: Vec<(&Parameter, Option<Part>)> = members.collect();
     let said = |span: &Span| reading.text.get(span.0..span.1).map(|text| Json::from(text.trim()));
     let mut objects = Vec::new();
-    for name in &several.names {
+    for (name, kind) in &several.0 {
         let mut object = Map::new();
         for (member, part) in &members {
             let value = match part {
                 Some(Part::Name) => said(name)?,
-                Some(Part::Type) => said(&several.kind)?,
+                Some(Part::Type) => said(kind)?,
                 Some(Part::Texts) if matches!(member.shape, Shape::List(_)) => Json::Array(Vec::new()),
                 _ => return None,
             };
@@ -82,22 +126,67 @@ pub(super) fn candidate<'a>(
         }
         objects.push(Json::Object(object));
     }
-    let (start, end) = (several.names.first()?.0, several.names.last()?.1);
+    let (start, end) = (several.0.first()?.0.0, several.0.last()?.0.1);
     Some(Candidate { value: Given::Said(Json::Array(objects)), start, end, score: GOOD + 1.0 })
 }
 
-/// `new person: Priya Nair`: the type and the name of a new thing.
+/// `new person: Priya Nair`, `a person called Priya Nair`, `Priya Nair … as a person`: the type and the name of a new thing.
 pub(super) fn of_new_kind(reading: &Reading<'_>) -> Option<(Span, Span)> {
-    const OTHERS: [&str; 8] =
-        ["entity", "node", "relation", "observation", "branch", "event", "fact", "entities"];
+    const OTHERS: [&str; 15] = [
+        "entity",
+        "node",
+        "relation",
+        "observation",
+        "branch",
+        "event",
+        "fact",
+        "entities",
+        "sheet",
+        "file",
+        "folder",
+        "workbook",
+        "directory",
+        "thing",
+        "type",
+    ];
     let lower = reading.text.to_ascii_lowercase();
-    let at = lower.find("new ").filter(|at| *at == 0 || !lower[..*at].ends_with(char::is_alphanumeric))? + 4;
-    let rest = lower.get(at..)?;
-    let length = rest.find(|c: char| !c.is_ascii_alphabetic()).unwrap_or(rest.len());
-    let begins = [":", " called ", " named "].iter().find(|mark| rest[length..].starts_with(**mark))?;
-    let word = &rest[..length];
-    let name = thing_at(reading, at + length + begins.len())?;
-    (length > 2 && !OTHERS.contains(&word)).then_some(((at, at + length), name))
+    let word_at = |at: usize| {
+        let rest = &lower[at..];
+        let length = rest.find(|c: char| !c.is_ascii_alphabetic()).unwrap_or(rest.len());
+        (length > 2 && !OTHERS.contains(&&rest[..length])).then_some(length)
+    };
+    let whole = |at: usize| at == 0 || !lower[..at].ends_with(char::is_alphanumeric);
+    let named = [
+        ("new ", &[":", " called ", " named "][..]),
+        ("a ", &[" called ", " named "]),
+        ("an ", &[" called ", " named "]),
+    ];
+    for (lead, marks) in named {
+        for (at, _) in lower.match_indices(lead).filter(|(at, _)| whole(*at)) {
+            let at = at + lead.len();
+            let Some(length) = word_at(at) else { continue };
+            let Some(mark) = marks.iter().find(|mark| lower[at + length..].starts_with(**mark)) else {
+                continue;
+            };
+            let name = thing_at(reading, at + length + mark.len())?;
+            return Some(((at, at + length), name));
+        }
+    }
+    // `add X to the knowledge graph as a person`
+    let graph = lower.find("graph").map(|at| at + "graph".len())?;
+    let kind = [" as a ", " as an "]
+        .iter()
+        .find_map(|lead| lower[graph..].strip_prefix(lead).map(|_| graph + lead.len()))?;
+    let length = word_at(kind)?;
+    let ends = lower[kind + length..].chars().next().is_none_or(|c| ",.;".contains(c));
+    let verb = ["add ", "put ", "record ", "store ", "save "];
+    let start =
+        verb.iter().find_map(|verb| lower.find(verb).filter(|at| whole(*at)).map(|at| at + verb.len()))?;
+    let name = thing_at(reading, start)?;
+    let placed = [" to the ", " in the ", " into the ", "' to the ", "' in the ", "\" to the ", "\" in the "]
+        .iter()
+        .any(|lead| lower[name.1..].starts_with(lead));
+    (ends && placed && name.1 < graph).then_some(((kind, kind + length), name))
 }
 
 /// The token after `in the knowledge graph:` where that stands at a token.

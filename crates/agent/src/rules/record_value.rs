@@ -292,6 +292,9 @@ fn owner(reading: &Reading<'_>) -> Option<Span> {
         _ => None,
     })?;
     let head = text.get(..quoted)?.trim_end();
+    if let Some(named) = super::sheet::quoted_at(reading, None, Some(head.len())) {
+        return Some(named);
+    }
     let start = head
         .char_indices()
         .rev()

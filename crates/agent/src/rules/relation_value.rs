@@ -27,7 +27,7 @@ const RELATIONS: [&str; 17] = [
 
 /// 关系：张伟 就职于 星河科技, `relation: Tom works_at Acme`, 甲 到 乙 的 就职于 关系: both ends of a relation and its type.
 pub(super) fn triple(reading: &Reading<'_>) -> Option<(Span, Span, Span)> {
-    if let Some(stated) = stated(reading) {
+    if let Some(stated) = stated(reading).or_else(|| quoted(reading)) {
         return Some(stated);
     }
     let text = reading.text;
@@ -38,7 +38,21 @@ pub(super) fn triple(reading: &Reading<'_>) -> Option<(Span, Span, Span)> {
     let lower = text.to_ascii_lowercase();
     let labels = ["关系：", "关系:", "relation: ", "relationship: ", "relation ", "关系 "];
     if let Some(at) = labels.iter().find_map(|label| lower.find(label).map(|at| at + label.len())) {
-        let rest = text.get(at..)?.trim().trim_end_matches(['。', '.', '！', '!']);
+        // `this relation in the graph: Tom works_at Acme`: the place comes before the relation.
+        let at = super::record_list::past_container(reading, reading.token_at(at))
+            .and_then(|token| reading.tokens.get(token))
+            .map_or(at, |token| token.start);
+        if let Some(named) = named_ends(text, at) {
+            return Some(named);
+        }
+        let rest = outside(text.get(at..)?).trim().trim_end_matches(['。', '.', '！', '!']);
+        // `relation of type 'backs'`, `relation 'owns' from A to B`: both ends stand elsewhere.
+        let first = rest.split(' ').next().unwrap_or_default().to_ascii_lowercase();
+        if ["of", "type", "from", "between", "to", "called", "named", "that"].contains(&first.as_str())
+            || first.starts_with(['\'', '"', '“', '‘', '「'])
+        {
+            return None;
+        }
         let words: Vec<&str> = rest
             .split([' ', '→'])
             .flat_map(|word| word.split("->"))
@@ -94,15 +108,53 @@ pub(super) fn triple(reading: &Reading<'_>) -> Option<(Span, Span, Span)> {
 /// `that Tomasz manages Warehouse East`: two names with one verb between them, and nothing else.
 pub(super) fn stated(reading: &Reading<'_>) -> Option<(Span, Span, Span)> {
     let text = reading.text;
-    let start = text.find(" that ")? + 6;
-    let said = text.get(start..)?.trim_end_matches(['.', '!', ' ']);
+    named_ends(text, text.find(" that ")? + 6)
+}
+
+/// “甲”到“乙”之间类型为“丙”的关系: three quoted texts, both ends and the type.
+fn quoted(reading: &Reading<'_>) -> Option<(Span, Span, Span)> {
+    let quoted: Vec<_> = reading
+        .mentions
+        .iter()
+        .filter(|mention| matches!(mention.value, Value::Literal(Literal::Quoted(_))))
+        .collect();
+    let [from, to, kind] = quoted.as_slice() else { return None };
+    let joint = reading.text.get(from.end..to.start)?.trim();
+    let told = reading.text.get(to.end..kind.start)?.trim();
+    let known = ["之间类型为", "之间类型是", "之间的类型为", "类型为", "之间关系类型为", "的关系类型为"];
+    let ends = reading.text.get(kind.end..)?.trim_start().starts_with("的关系");
+    let span = |at: usize| quoted_at(reading, at);
+    (["到", "和", "与", "跟"].contains(&joint) && known.contains(&told) && ends)
+        .then(|| Some((span(from.start)?, span(to.start)?, span(kind.start)?)))
+        .flatten()
+}
+
+/// A text up to where its things are told to be: `… from the knowledge graph`.
+fn outside(text: &str) -> &str {
+    let lower = text.to_ascii_lowercase();
+    let leads = [" from ", " in ", " to ", " into ", " out of ", " off "];
+    let end = super::record_value::CONTAINERS
+        .iter()
+        .flat_map(|container| {
+            leads
+                .iter()
+                .flat_map(move |lead| ["", "the ", "my ", "our "].map(|word| (*lead, word, *container)))
+        })
+        .filter_map(|(lead, word, container)| lower.find(&format!("{lead}{word}{container}")))
+        .min();
+    &text[..end.unwrap_or(text.len())]
+}
+
+/// `Tomasz manages Warehouse East` from a byte on: two names with one verb between them, and nothing else.
+fn named_ends(text: &str, start: usize) -> Option<(Span, Span, Span)> {
+    let said = outside(text.get(start..)?).trim_end_matches(['.', '!', ' ']);
     let words: Vec<&str> = said.split(' ').collect();
     let capital = |word: &&str| word.starts_with(char::is_uppercase) && !word.contains([',', '"', ':']);
     let middle = words.iter().position(|word| !capital(word))?;
     let (from, to) = (words.get(..middle)?, words.get(middle + 1..)?);
     let verb = words.get(middle)?;
     let is_verb = verb.len() > 3
-        && verb.ends_with('s')
+        && (verb.ends_with('s') || verb.contains('_'))
         && verb.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_');
     let named = |words: &[&str]| !words.is_empty() && words.len() < 5 && words.iter().all(capital);
     let end = start + said.len();

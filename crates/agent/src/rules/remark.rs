@@ -167,7 +167,7 @@ fn statement(text: &str, masked: &str, places: (usize, usize)) -> Option<String>
     let noun = ["message", "email", "mail", "branch"].contains(&first) && named;
     if VERBS.english.contains_key(first) && !noun
         || asks.contains(&first)
-        || BOUNDS.iter().any(|word| has_word(head, word))
+        || BOUNDS.iter().any(|word| has_word(&head.replace(" is only a ", " is a "), word))
     {
         return None;
     }
@@ -261,6 +261,7 @@ fn chinese(text: &str) -> Option<String> {
         .map(|(at, c)| (at, c.len_utf8()))?;
     let head = text.get(..comma)?.trim_end();
     let mut order = text.get(comma + length..)?.trim_start();
+    let polite = ["请", "麻烦", "帮我", "帮忙", "劳烦"].iter().any(|lead| order.starts_with(lead));
     if HAN_BOUNDS.iter().any(|word| text.match_indices(word).any(|(at, _)| free(at))) {
         return None;
     }
@@ -269,6 +270,11 @@ fn chinese(text: &str) -> Option<String> {
     }
     // 从知识图谱里删了吧: where it is done may stand before the verb.
     let containers = [
+        "从日历里",
+        "从日历中",
+        "从我的日历里",
+        "从日历上",
+        "从邮箱里",
         "从知识图谱里",
         "从图谱里",
         "知识图谱里",
@@ -283,7 +289,10 @@ fn chinese(text: &str) -> Option<String> {
     let place = &order[..container];
     order =
         order[container..].trim_start_matches(['面', '的', '一', '并', '把', '给', '也', '都']).trim_start();
-    let named = !place.is_empty() && (head.contains("实体") || head.contains("节点"));
+    let named = head.contains("实体") || head.contains("节点");
+    // 请永久删除, 全部取消暂存: how it is done may stand before the verb.
+    let adverb = ["永久", "彻底", "全部", "统统", "全都"].iter().find(|word| order.starts_with(**word));
+    let (manner, order) = order.split_at(adverb.map_or(0, |word| word.len()));
     // The thing ends with its last literal or the last word for its kind.
     let taken = |token: &super::token::Token<'_>| !free(token.start);
     let spots = lexicon::spots(head, &tokens(head), &taken);
@@ -292,6 +301,19 @@ fn chinese(text: &str) -> Option<String> {
         .map(|spot| spot.end)
         .chain(literals.iter().map(|found| found.end).filter(|end| *end <= comma))
         .max()?;
+    // 邮件 3345 是垃圾邮件: what it is said to be names no other thing.
+    let number = ["邮件", "日程", "会议"].iter().find_map(|kind| {
+        let at = head.find(kind)? + kind.len();
+        let rest = head[at..].trim_start();
+        let digits = rest.len() - rest.trim_start_matches(|c: char| c.is_ascii_digit()).len();
+        (digits > 1).then_some(head.len() - rest.len() + digits)
+    });
+    let named_end =
+        literals.iter().map(|found| found.end).filter(|end| *end <= comma).chain(number).max().unwrap_or(0);
+    let last = match head.get(named_end..).map(str::trim_start).filter(|rest| rest.starts_with('是')) {
+        Some(_) if named_end > 0 => named_end,
+        _ => last,
+    };
     let state = head.get(last..)?;
     let short = state.chars().count() <= LONGEST_STATE;
     let plain = state.chars().all(|c| is_han(c) || c.is_whitespace());
@@ -300,17 +322,21 @@ fn chinese(text: &str) -> Option<String> {
             && head.get(spot.start..spot.end).is_some_and(|word| spot.end <= last && !word.ends_with('了'))
     });
     let is_something = state.trim().starts_with('是') && state.chars().count() <= 8;
-    if !state.ends_with(HAN_ENDS) && !is_something
+    // 涉及隐私，请删除: after what is said of a thing, an order in polite words is about that thing.
+    let keeps =
+        ["留", "不要动", "还要", "重要", "先", "才", "再", "应"].iter().any(|word| state.contains(word));
+    let stated = polite && state.chars().filter(|c| is_han(*c)).count() > 2 && !keeps;
+    if !state.ends_with(HAN_ENDS) && !is_something && !stated
         || state.trim() == "的"
         || !short
         || !plain
         || asks
-        || literals.is_empty() && !named
+        || literals.is_empty() && !named && number.is_none()
     {
         return None;
     }
     let thing = head.get(..last)?.trim();
-    for pronoun in ["把它", "将它", "把其", "将其", "把这个", "把那个"] {
+    for pronoun in ["把它", "将它", "把其", "将其", "把这个", "把那个", "它"] {
         if let Some(rest) = order.strip_prefix(pronoun) {
             return Some(format!("把 {thing} {}", rest.trim_start()));
         }
@@ -340,7 +366,7 @@ fn chinese(text: &str) -> Option<String> {
     let goes_on = known.iter().any(|word| rest_start.starts_with(word))
         || rest_start.is_empty()
         || order[..verb.end].ends_with(['为', '成', '到', '进', '至', '入']);
-    goes_on.then(|| format!("{place}把 {thing} {}{rest}", &order[..verb.end]))
+    goes_on.then(|| format!("{place}把 {thing} {manner}{}{rest}", &order[..verb.end]))
 }
 
 /// `cancel evt_40, nobody can make it`: an order without the reason that comes after it.
@@ -379,8 +405,18 @@ pub(super) fn without_reason(text: &str) -> Option<String> {
     let plain = !reason.contains(['#', '?', '？']) && !reason.contains(|c: char| c.is_ascii_digit());
     let head = masked.get(..at)?;
     let first = head.split(|c: char| !c.is_ascii_alphabetic() && c != '-').next().unwrap_or_default();
-    let ordered = VERBS.english.contains_key(first) || split::is_verb(first) || has_han(head);
-    (plain && ordered && (english || chinese)).then(|| text[..at].trim_end().to_owned())
+    let ordered = VERBS.english.contains_key(first)
+        || split::is_verb(first)
+        || has_han(head)
+        || super::statement::begins_order(head);
+    // `they asked for Apollo, too`: a name, or more of the same, is no reason.
+    let shown = text.get(start..)?.trim_start();
+    let named = shown
+        .split(' ')
+        .skip(1)
+        .any(|word| word.starts_with(|c: char| c.is_ascii_uppercase()) && word != "I")
+        || super::statement_words::asks_for_more(reason);
+    (plain && ordered && !named && (english || chinese)).then(|| text[..at].trim_end().to_owned())
 }
 
 #[cfg(test)]
@@ -423,5 +459,7 @@ mod tests {
         check("取消 evt_40，因为没人来", Some("取消 evt_40"));
         check("delete row 3, they only want row 4", None);
         check("delete row 3, everyone in row 4 stays", None);
+        check("please delete row 3, nobody uses it", Some("please delete row 3"));
+        check("please delete row 3, they asked for Apollo too", None);
     }
 }

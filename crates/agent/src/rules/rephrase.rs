@@ -302,6 +302,7 @@ fn active(text: &str) -> Option<String> {
         }
         let root = word.strip_suffix("ed")?;
         let mut forms = vec![root.to_owned(), format!("{root}e")];
+        forms.extend(root.strip_suffix('i').map(|root| format!("{root}y")));
         if let Some(shorter) = root.char_indices().next_back().map(|(at, _)| &root[..at])
             && shorter.ends_with(|c: char| root.ends_with(c))
         {

@@ -143,17 +143,33 @@ fn unclear_ends(lower: &str, step: &Step) -> Option<Text> {
         .filter_map(|(_, slot)| Some(value(slot)?.as_str()?.to_lowercase()))
         .filter(|text| !text.is_empty())
         .collect();
+    // 然后把 B 移到这里: what 把 leads to is what is moved, and not where it goes.
+    let led = step.arguments.iter().any(|(name, slot)| {
+        let target = words(name).iter().any(|word| TARGETS.contains(&word.as_str()));
+        let text = value(slot).and_then(|value| Some(value.as_str()?.to_lowercase())).unwrap_or_default();
+        let before = lower.find(text.as_str()).map_or("", |at| lower[..at].trim_end());
+        let before = before.trim_end_matches(['"', '\'', '“', '「']);
+        target
+            && !text.is_empty()
+            && ["把", "将", " move", " rename", " copy"].iter().any(|word| before.ends_with(word))
+            && lower.matches(text.as_str()).count() == 1
+    });
+    if led {
+        return Some(unclear());
+    }
     let [one, other] = texts.as_slice() else { return None };
     let (one_at, other_at) = (lower.find(one.as_str())?, lower.find(other.as_str())?);
     let between =
         lower.get(one_at + one.len()..other_at).or_else(|| lower.get(other_at + other.len()..one_at))?;
     let between = between.trim_matches(|c: char| c.is_whitespace() || "\"'`“”‘’「」,，、;".contains(c));
-    ["", "and", "和", "与"].contains(&between).then(|| {
-        Text::new(
-            "the request does not tell which of the two becomes the other: say it as `A to B`",
-            "请求没有说明哪一个变成哪一个：请说“把 A 改成 B”",
-        )
-    })
+    ["", "and", "和", "与"].contains(&between).then(unclear)
+}
+
+fn unclear() -> Text {
+    Text::new(
+        "the request does not tell which of the two becomes the other: say it as `A to B`",
+        "请求没有说明哪一个变成哪一个：请说“把 A 改成 B”",
+    )
 }
 
 /// `delete the file of user X`: what is to end is the file, and not the user. `write a mail`: it is not sent yet.

@@ -64,6 +64,9 @@ pub(super) fn candidates(parameter: &Parameter, scene: &Scene<'_>) -> Vec<Candid
     }
     for (at, token) in reading.tokens.iter().enumerate() {
         let Some(end) = name_end(reading, token) else { continue };
+        if super::relative_folder::is_folder(reading, token.start, end) {
+            continue;
+        }
         let name = reading.text.get(token.start..end).unwrap_or_default();
         if found.iter().any(|other| token.start < other.end)
             || NO_NAMES.contains(&name.to_lowercase().as_str())

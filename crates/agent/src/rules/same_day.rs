@@ -41,7 +41,7 @@ const UNTIL: [&str; 32] = [
     "start, end",
 ];
 /// Words between a day and a time of that day.
-const AT: [&str; 17] = [
+const AT: [&str; 21] = [
     "",
     "at",
     "from",
@@ -59,6 +59,10 @@ const AT: [&str; 17] = [
     "(",
     "starting at",
     "starting",
+    ", starting at",
+    ", starting",
+    ", beginning at",
+    "beginning at",
 ];
 /// Words between a time and its day.
 const ON: [&str; 8] = ["on", "", ",", "of", ", on", "on the", "，", "("];

@@ -7,7 +7,7 @@ use super::literal;
 use super::name::has_han;
 use super::rephrase::{has_word, is_open, masked};
 use super::split;
-use super::statement_words::{SUBJECTS, binds};
+use super::statement_words::{SUBJECTS, asks_for_more, binds, loosened};
 use super::token::{is_han, tokens};
 use super::verb_class::VERBS;
 
@@ -101,7 +101,7 @@ fn is_statement(said: &str) -> bool {
     plain
         && words.len() <= LONGEST
         && !binds(said)
-        && !PICKING.iter().any(|word| has_word(said, word))
+        && !PICKING.iter().any(|word| has_word(&loosened(said), word))
         && !said.contains("n't ")
         && states
         && (is_subject(first) || !orders)
@@ -109,10 +109,13 @@ fn is_statement(said: &str) -> bool {
 
 /// Whether a text begins with an order, past words of politeness.
 pub(super) fn begins_order(masked: &str) -> bool {
-    const LEADS: [&str; 12] = [
+    const LEADS: [&str; 15] = [
         "please ",
         "pls ",
         "so ",
+        "you can ",
+        "you may ",
+        "therefore ",
         "can you ",
         "could you ",
         "would you ",
@@ -124,7 +127,9 @@ pub(super) fn begins_order(masked: &str) -> bool {
         "kindly ",
     ];
     let mut rest = masked.trim_start();
-    while let Some(shorter) = LEADS.iter().find_map(|lead| rest.strip_prefix(lead)) {
+    while let Some(shorter) =
+        LEADS.iter().find_map(|lead| rest.strip_prefix(lead)).or_else(|| past_place(rest))
+    {
         rest = shorter;
     }
     let first =
@@ -137,6 +142,15 @@ pub(super) fn begins_order(masked: &str) -> bool {
         || lexicon::spots(rest, &tokens(rest), &|_| false)
             .first()
             .is_some_and(|spot| spot.start == 0 && !spot.meaning.deeds.is_empty())
+}
+
+/// `In #, replace …`, `as a dry run, …`: what stands after where or how something is done.
+fn past_place(masked: &str) -> Option<&str> {
+    let lead =
+        ["in ", "on ", "for ", "inside ", "as a dry run"].iter().find(|lead| masked.starts_with(**lead))?;
+    let (head, rest) = masked.split_once(", ")?;
+    let plain = head.split(' ').count() <= 8 && !head.contains(['.', ';', '?']);
+    (plain && (head.contains('#') || lead.starts_with("as a "))).then_some(rest)
 }
 
 /// Whether a text points at what was said before it.
@@ -192,7 +206,19 @@ fn leading(text: &str) -> Option<String> {
 }
 
 fn trailing(text: &str) -> Option<String> {
-    const STARTS: [&str; 30] = [
+    const STARTS: [&str; 42] = [
+        "it has",
+        "that was",
+        "this was",
+        "this is",
+        "they have",
+        "i want to compare",
+        "i want to check",
+        "i want to look",
+        "i want to see",
+        "i'd like to compare",
+        "i have",
+        "we have",
         "it's",
         "it is",
         "that's",
@@ -227,7 +253,7 @@ fn trailing(text: &str) -> Option<String> {
     let literals = literal::find(text);
     let masked = masked(text, &literals);
     let until = free_text(&masked);
-    let marks = [", ", " - ", " – ", ". ", "; ", "! "];
+    let marks = [", ", " - ", " – ", ". ", "; ", "! ", "? "];
     let (at, start) =
         marks.iter().filter_map(|mark| masked.rfind(mark).map(|at| (at, at + mark.len()))).max()?;
     let said = masked.get(start..)?;
@@ -235,12 +261,20 @@ fn trailing(text: &str) -> Option<String> {
     let names = things.iter().any(|spot| !spot.meaning.things.is_empty());
     let upper = text.get(start..)?.split(' ').skip(1).any(|word| word.starts_with(char::is_uppercase));
     (start <= until
-        && STARTS.iter().any(|word| has_word(said, word) && said.starts_with(word))
+        && (STARTS.iter().any(|word| has_word(said, word) && said.starts_with(word)) || reports(said))
         && is_statement(said)
+        && !asks_for_more(said)
         && !names
         && !upper
         && begins_order(masked.get(..at)?))
     .then(|| text[..at].trim_end().to_owned())
+}
+
+/// `I added the wrong files`: whether a clause begins with a person and a verb of the past.
+fn reports(said: &str) -> bool {
+    let mut words = said.split(' ');
+    let person = words.next().is_some_and(|word| ["i", "we", "he", "she", "they"].contains(&word));
+    person && words.next().is_some_and(|word| word.len() > 4 && word.ends_with("ed"))
 }
 
 /// ，他转正了: clauses that hold nothing an order needs.

@@ -71,7 +71,42 @@ const BINDING: [&str; 30] = [
     "nothing",
 ];
 
+/// Phrases that hold one of these words, and bound nothing.
+const LOOSE: [&str; 12] = [
+    "no longer",
+    "no one",
+    "last week",
+    "last month",
+    "last year",
+    "last night",
+    "last time",
+    "after all",
+    "not any more",
+    "all day",
+    "all week",
+    "first thing",
+];
+
+/// A statement without the phrases that only seem to bound: `last week`, `keeps timing out`.
+pub(super) fn loosened(statement: &str) -> String {
+    let plain = LOOSE.iter().fold(statement.to_owned(), |text, phrase| text.replace(phrase, "so"));
+    let words: Vec<&str> = plain.split(' ').collect();
+    let goes_on = |at: usize| words.get(at + 1).is_some_and(|next| next.len() > 4 && next.ends_with("ing"));
+    let kept = words.iter().enumerate().map(|(at, word)| match *word {
+        "keep" | "keeps" | "kept" if goes_on(at) => "is",
+        word => word,
+    });
+    kept.collect::<Vec<_>>().join(" ")
+}
+
 /// Whether a statement bounds, forbids or delays the order beside it.
 pub(super) fn binds(statement: &str) -> bool {
-    BINDING.iter().any(|word| has_word(statement, word))
+    let statement = loosened(statement);
+    BINDING.iter().any(|word| has_word(&statement, word))
+}
+
+/// Whether a part after an order asks for more of the same: `…, they asked for it too`.
+pub(super) fn asks_for_more(said: &str) -> bool {
+    let said = said.trim_end_matches(['.', '!', ' ']);
+    said.ends_with(" too") || said.ends_with(" as well") || has_word(said, "also")
 }

@@ -16,6 +16,7 @@ use super::moment_value;
 use super::parameter::Parameter;
 use super::phrase;
 use super::place_value;
+use super::relative_folder;
 use super::revision_value;
 use super::role::Role;
 use super::sheet;
@@ -146,7 +147,7 @@ fn by_mention(parameter: &Parameter, scene: &Scene<'_>, mention: &Mention) -> Op
             (text.clone(), if transfer_value::is_target(parameter) { base - FAIR } else { base })
         }
         (Value::Literal(Literal::Code(text)), Role::Path)
-            if text.contains('/') && !parameter.has_word(&["repo", "repository", "project"]) =>
+            if text.contains('/') && relative_folder::fits(parameter, scene.reading, mention) =>
         {
             (text.clone(), if transfer_value::is_target(parameter) { FAIR } else { GOOD })
         }

@@ -4,7 +4,10 @@ use super::mention::Reading;
 use super::sheet;
 
 /// Words before what a search is about.
-const ABOUT: [&str; 10] = [
+const ABOUT: [&str; 13] = [
+    " mention ",
+    " mentions ",
+    " talk about ",
     " about ",
     " regarding ",
     " concerning ",

@@ -3,14 +3,31 @@
 
 use super::casual::free_text;
 use super::literal::{self, Found, Literal};
+use super::lookup_turn::{
+    based_on, commit_changes, described_place, file_of_version, held_of, looked_up, staged_into,
+};
 use super::message_turn::{answered, booked, invited, mailed, put_event};
 use super::name::has_han;
 use super::rephrase::{has_word, masked};
 use super::verb_class::VERBS;
+use super::wish_turn::{becomes, found_in, minded, needed, passive_question, with_id};
 
 /// The request in the plain order; none where nothing changes.
 pub(super) fn plain(text: &str) -> Option<String> {
-    let steps: [fn(&str) -> Option<String>; 25] = [
+    let steps: [fn(&str) -> Option<String>; 38] = [
+        minded,
+        becomes,
+        based_on,
+        staged_into,
+        commit_changes,
+        file_of_version,
+        looked_up,
+        held_of,
+        described_place,
+        needed,
+        passive_question,
+        found_in,
+        with_id,
         politely,
         mailed,
         dry_run,
@@ -156,11 +173,30 @@ fn converted(text: &str) -> Option<String> {
 /// `what's in a/b?`: a folder is listed.
 fn looked_into(text: &str) -> Option<String> {
     let (literals, masked) = read(text);
-    let lead = ["what's in ", "whats in ", "what is in ", "what's inside ", "what is inside "]
-        .iter()
-        .find(|lead| masked.starts_with(**lead))?;
-    let found = literals.iter().find(|found| found.start == lead.len())?;
-    let folder = matches!(&found.literal, Literal::Code(code) if code.contains('/') && !code.contains('.'));
+    const LEADS: [&str; 7] = [
+        "what's in ",
+        "whats in ",
+        "what is in ",
+        "what's inside ",
+        "what is inside ",
+        "what have we got in ",
+        "what do we have in ",
+    ];
+    const KINDS: [&str; 4] = ["the folder ", "the directory ", "folder ", "directory "];
+    const SHOWN: [&str; 6] = ["can you ", "could you ", "please ", "show me ", "tell me ", "list "];
+    let mut start = 0;
+    while let Some(word) = SHOWN.iter().find(|word| masked[start..].starts_with(**word)) {
+        start += word.len();
+    }
+    let lead = LEADS.iter().find(|lead| masked[start..].starts_with(**lead))?;
+    start += lead.len();
+    let kind = KINDS.iter().find(|kind| masked[start..].starts_with(**kind)).map_or(0, |kind| kind.len());
+    let found = literals.iter().find(|found| found.start == start + kind)?;
+    let folder = match &found.literal {
+        Literal::Code(code) => code.contains('/') && !code.contains('.'),
+        Literal::Path(path) => super::implied::is_bare(path) || path.ends_with('/') || kind > 0,
+        _ => false,
+    };
     let rest = text[found.end..].trim_start();
     let ends = rest.is_empty() || rest.starts_with(['?', '.', '!']);
     (folder && ends).then(|| {
@@ -237,6 +273,22 @@ fn done(text: &str) -> Option<String> {
 fn endings(text: &str) -> Option<String> {
     let (literals, masked) = read(text);
     let free = |at: usize| !literals.iter().any(|found| found.start < at && at < found.end);
+    // `find all PDF files under X`: the kind of a document is its ending.
+    let looks = ["find ", "list ", "search ", "locate ", "show ", "找", "列", "搜"]
+        .iter()
+        .any(|word| masked.contains(word));
+    let folder = literals
+        .iter()
+        .any(|found| matches!(&found.literal, Literal::Path(path) if super::implied::is_bare(path)));
+    let kind = ["pdf file", "pdf document", "pdf 文件", "pdf文件", "pdf 文档"]
+        .iter()
+        .find_map(|kind| masked.find(kind))
+        .filter(|at| {
+            looks && folder && !masked[..*at].ends_with(|c: char| c.is_ascii_alphanumeric() || c == '.')
+        });
+    if let Some(at) = kind {
+        return Some(format!("{} *.pdf{}", text[..at].trim_end(), &text[at + 3..]));
+    }
     masked.match_indices('.').find_map(|(at, _)| {
         let ending = &masked[at + 1..];
         let ending = &ending[..ending.find(|c: char| !c.is_ascii_alphanumeric()).unwrap_or(ending.len())];
@@ -287,27 +339,46 @@ fn renamed(text: &str) -> Option<String> {
     .then(|| format!("把 {} 重命名为 {}", &text[old.start..old.end], &text[new.start..new.end]))
 }
 
-/// ID 为 tr-66 的邮件: the kind before the name, as elsewhere.
+/// ID 为 tr-66 的邮件, 编号为 1093 的那封广告邮件, 5567 号邮件: the kind before the name, as elsewhere.
 fn identified(text: &str) -> Option<String> {
+    const LEADS: [&str; 8] = ["id 为", "id为", "id 是", "id是", "编号为", "编号是", "编号", "id"];
+    const KINDS: [&str; 7] = ["邮件", "日程", "事件", "会议", "活动", "日历事件", "邀请"];
     let (literals, masked) = read(text);
-    let found = literals.iter().find(|found| {
-        let before = masked[..found.start].trim_end();
-        ["id 为", "id为", "id 是", "id是", "编号为", "编号是", "编号", "id"]
-            .iter()
-            .any(|word| before.ends_with(word))
-            && matches!(found.literal, Literal::Code(_))
-    })?;
-    let before = masked[..found.start].trim_end();
-    let lead = ["id 为", "id为", "id 是", "id是", "编号为", "编号是", "编号", "id"]
+    let name = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+    // 5567 号邮件; 12 号邮件 and 12 号会议 may be of a day.
+    if let Some(at) = text.find("号邮件") {
+        let kind = "邮件";
+        let head = text[..at].trim_end();
+        let digits = head.len() - head.trim_end_matches(|c: char| c.is_ascii_digit()).len();
+        let start = head.len() - digits;
+        let free = !literals.iter().any(|found| found.start <= at && at < found.end)
+            && !head[..start].ends_with(|c: char| c.is_ascii_alphanumeric() || "-_.月".contains(c));
+        return (digits > 2 && free).then(|| {
+            let rest = &text[at + "号".len() + kind.len()..];
+            format!("{}{kind} {} {}", &text[..start], &head[start..], rest.trim_start())
+        });
+    }
+    let lead = LEADS
         .iter()
-        .filter(|word| before.ends_with(**word))
-        .map(|word| word.len())
-        .max()?;
-    let start = before.len() - lead;
-    let after = text[found.end..].trim_start().strip_prefix('的')?.trim_start();
-    let kind =
-        ["邮件", "日程", "事件", "会议", "活动", "日历事件"].iter().find(|kind| after.starts_with(**kind))?;
-    Some(format!("{}{kind} {} {}", &text[..start], &text[found.start..found.end], &after[kind.len()..]))
+        .filter_map(|lead| masked.find(lead).map(|at| (at, at + lead.len())))
+        .min_by_key(|(at, end)| (*at, std::cmp::Reverse(*end)))?;
+    let rest = text[lead.1..].trim_start();
+    let from = text.len() - rest.len();
+    let end = from + rest.find(|c: char| !name(c)).unwrap_or(rest.len());
+    let told = text[from..end].contains(|c: char| c.is_ascii_digit());
+    let after = text[end..].trim_start().strip_prefix('的')?.trim_start();
+    let after = ["那封", "这封", "那个", "这个", "那条", "那场"]
+        .iter()
+        .find_map(|word| after.strip_prefix(word))
+        .unwrap_or(after);
+    // 那封广告邮件: what kind of mail it is says nothing more.
+    let (kind, skipped) = KINDS.iter().find_map(|kind| {
+        let at = after.find(kind)?;
+        let word = &after[..at];
+        let plain = ["", "广告", "垃圾", "推广", "通知", "旧", "老"].contains(&word);
+        plain.then_some((*kind, at))
+    })?;
+    told.then(|| format!("{}{kind} {} {}", &text[..lead.0], &text[from..end], &after[skipped + kind.len()..]))
 }
 
 /// 从 B3 开始放: where something is put, and not where it comes from.

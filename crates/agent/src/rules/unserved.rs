@@ -72,8 +72,12 @@ fn is_foreign(spot: &lexicon::Spot, calls: &[(usize, Choice)]) -> bool {
         let mut said = super::parameter::words(choice.tool.name().as_str()).join(" ");
         said.push(' ');
         said.push_str(choice.tool.definition.description());
-        for value in choice.filling.slots.iter().flatten() {
-            if let super::candidate::Given::Said(value) = &value.value {
+        for (parameter, slot) in choice.parameters.iter().zip(&choice.filling.slots) {
+            let Some(slot) = slot else { continue };
+            // `with the comment "…"`: the name of an argument that is given.
+            said.push(' ');
+            said.push_str(&parameter.words.join(" "));
+            if let super::candidate::Given::Said(value) = &slot.value {
                 said.push(' ');
                 said.push_str(&value.to_string());
             }

@@ -114,6 +114,31 @@ fn first_word(choice: &Choice) -> Option<String> {
     (!word.is_empty()).then(|| labels::stem(word))
 }
 
+/// Classes whose verbs (`put`, `note`, `link`) ask for something new only where the tool is about certain things: the class; tool
+/// verbs that are of the class whatever they are about; words for those things.
+const BOUND_CLASSES: [(&str, &[&str], &[&str]); 3] = [
+    (
+        "schedule",
+        &["schedule", "book"],
+        &["event", "meeting", "appointment", "calendar", "reminder", "task", "worksheet", "chart", "table"],
+    ),
+    (
+        "remember",
+        &["remember", "store", "save"],
+        &["entit", "observation", "memory", "fact", "note", "knowledge", "graph", "contact", "task"],
+    ),
+    ("relate", &[], &["relation", "link", "edge", "connection"]),
+];
+
+/// Whether the verbs of a class prove a tool whose own verb is `verb`.
+fn is_about(choice: &Choice, verb: &str, class: &str) -> bool {
+    let Some((_, own, things)) = BOUND_CLASSES.iter().find(|(name, ..)| *name == class) else { return true };
+    let name = words(choice.tool.name().as_str()).join(" ");
+    let head = choice.tool.definition.description().trim().to_lowercase();
+    let head = head.split(['.', '\n']).next().unwrap_or_default();
+    own.contains(&verb) || things.iter().any(|thing| name.contains(thing) || head.contains(thing))
+}
+
 /// The classes of the verb in a tool's name.
 pub(super) fn classes_of(choice: &Choice) -> Verb {
     let name = words(choice.tool.name().as_str());
@@ -121,10 +146,12 @@ pub(super) fn classes_of(choice: &Choice) -> Verb {
     match known {
         Some(word) => {
             let mut classes = VERBS.tools[word.as_str()].clone();
+            classes.retain(|class| is_about(choice, word, class));
             classes.extend(described(choice, word));
             // To create a draft is to draft.
             if MAKING.contains(&word.as_str()) {
-                classes.extend(name.iter().filter_map(|noun| VERBS.tools.get(noun.as_str())).flatten());
+                let nouns = name.iter().filter(|noun| *noun != word);
+                classes.extend(nouns.filter_map(|noun| VERBS.tools.get(noun.as_str())).flatten());
             }
             Verb { classes, words: vec![word.clone()] }
         }

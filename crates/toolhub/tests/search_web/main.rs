@@ -306,7 +306,7 @@ async fn a_service_that_is_not_there_or_silent_is_named() {
     assert!(en.starts_with(&format!("the search service at `{nobody}` could not be reached: ")), "{en}");
     assert!(zh.starts_with(&format!("无法连接搜索服务 `{nobody}`")), "{zh}");
 
-    let service = Service::answering(Reply::NoReply);
+    let service = Service::answering(Reply::Never);
     let (en, zh) = failure(web(SearchProvider::Brave, &service.url).within(Duration::from_millis(300))).await;
     assert!(en.ends_with("did not answer within 0.3 s"), "{en}");
     assert!(zh.ends_with("在 0.3 秒内没有回答"), "{zh}");

@@ -29,7 +29,7 @@ pub(crate) enum Reply {
     /// Sends fewer bytes than announced.
     BreakOff,
     /// Sends nothing until the client disconnects.
-    NoReply,
+    Never,
 }
 
 impl Reply {
@@ -134,6 +134,6 @@ fn write(stream: &mut TcpStream, reply: Reply) -> std::io::Result<()> {
             stream.write_all(format!("{head}\r\n{body}").as_bytes())
         }
         Reply::BreakOff => stream.write_all(b"HTTP/1.1 200 Told\r\nContent-Length: 100\r\n\r\n{\"results\""),
-        Reply::NoReply => stream.read_to_end(&mut Vec::new()).map(|_| ()),
+        Reply::Never => stream.read_to_end(&mut Vec::new()).map(|_| ()),
     }
 }

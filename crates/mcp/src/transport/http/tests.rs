@@ -114,7 +114,7 @@ async fn a_connection_serves_the_next_message_after_a_stream_has_ended() {
 }
 
 /// Passes the methods of notifications on.
-struct Notifications(tokio::sync::mpsc::UnboundedSender<String>);
+struct Notifications(tokio::sync::mpsc::Sender<String>);
 
 impl Inbox for Notifications {
     fn request(
@@ -127,7 +127,7 @@ impl Inbox for Notifications {
     }
 
     fn notification(&self, method: &str, _params: Option<&RawJson>, _via: Option<u64>) {
-        let _ = self.0.send(method.to_owned());
+        let _ = self.0.try_send(method.to_owned());
     }
 
     fn oddity(&self, _detail: String) {}
@@ -148,7 +148,7 @@ async fn read_head(stream: &mut TcpStream) {
 async fn reopens_the_get_stream_after_a_lost_connection_and_a_bad_gateway() {
     let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
     let url = format!("http://{}/mcp", listener.local_addr().unwrap());
-    let server = tokio::spawn(async move {
+    let server = TaskTracker::new().spawn(async move {
         let (mut lost, _) = listener.accept().await.unwrap();
         read_head(&mut lost).await;
         drop(lost);
@@ -173,7 +173,7 @@ async fn reopens_the_get_stream_after_a_lost_connection_and_a_bad_gateway() {
     });
     let spec = HttpSpec { url, headers: Vec::new() };
     let spec = spec.permitted(&toolhub_core::Consent::of_owner()).unwrap();
-    let (sender, mut methods) = tokio::sync::mpsc::unbounded_channel();
+    let (sender, mut methods) = tokio::sync::mpsc::channel(8);
     let http = Http::new(&spec, None, Arc::new(Notifications(sender)), &TaskTracker::new()).unwrap();
     http.listen();
     let method = tokio::time::timeout(Duration::from_secs(60), methods.recv()).await.unwrap();

@@ -1,11 +1,11 @@
-//! Calls to write down.
+//! Sample calls.
 
 use std::time::{Duration, SystemTime};
 
 use toolhub_core::memory::{AttemptNote, AttemptStatus, CallEnd, CallStart, RecordId, Status};
 use toolhub_core::{CallId, RawJson, Source, ToolName};
 
-/// A call of the kind that is made most: few arguments, one candidate.
+/// The start of a typical call: few arguments, one candidate.
 pub(crate) fn start(tool: &ToolName, number: u64) -> CallStart {
     CallStart {
         record: RecordId::fresh(),
@@ -21,7 +21,7 @@ pub(crate) fn start(tool: &ToolName, number: u64) -> CallStart {
     }
 }
 
-/// Its end.
+/// The end of the call `start`.
 pub(crate) fn end(start: &CallStart, status: Status, output: RawJson) -> CallEnd {
     let took = Duration::from_micros(40);
     let good = status == Status::Succeeded;

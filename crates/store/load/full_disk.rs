@@ -1,4 +1,4 @@
-//! Fills a small disk, looks at what still works, makes room, and looks again. Says on stdout what it saw.
+//! Fills a small disk, checks which operations still work, frees space, and checks again. Prints the results to stdout.
 
 use std::path::Path;
 
@@ -26,13 +26,13 @@ pub(crate) async fn run(folder: &str) {
             }
         }
         println!("full: {}", error.unwrap_or_default());
-        // A finished call waits until there is room.
+        // A finished call stays in the queue until there is free space.
         let noted = start(&tool, 0);
-        // Too large for whatever corner is left.
+        // Larger than any free space left.
         store.note(noted.clone(), end(&noted, Status::Succeeded, RawJson::of(&"y".repeat(1 << 20))));
         println!("flush: {}", store.flush().await.is_err());
         println!("lost: {}", store.lost_details());
-        // The last ones may stand in the journal alone until there is room.
+        // Until there is free space, the last calls may be in the journal only.
         println!("read: {}", (1..=finished).contains(&succeeded(&*store).await));
         println!("still full: {}", call(&*store, &tool, 0).await.is_err());
 
@@ -42,7 +42,7 @@ pub(crate) async fn run(folder: &str) {
         finished + 2
     };
     let store = crate::store(folder, StoreOptions::default()).await;
-    // What failed twice above may have been begun, and its end be written after all.
+    // The two calls that failed above may have begun, and their ends may have been written later.
     let kept = succeeded(&*store).await;
     println!("reopened: {}", (finished..=finished + 2).contains(&kept));
     let counted: u64 = store.statistics().await.unwrap().iter().map(|one| one.tally().successes).sum();

@@ -1,4 +1,4 @@
-//! Writes from many tasks until it is killed, and prints on stdout what was acknowledged.
+//! Records calls from many tasks until the process is killed, and prints each acknowledged write to stdout.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use crate::calls::{end, start};
 
 const TASKS: u64 = 32;
 
-/// Tasks that record finished calls; the others begin and finish theirs.
+/// Number of tasks that record finished calls with `note`; the others use `begin` and `finish`.
 const RECORDING: u64 = 8;
 
 pub(crate) async fn run(place: &str, data: &str) {
@@ -45,7 +45,7 @@ async fn work(store: Arc<dyn HubStore>, task: u64) {
             continue;
         }
         println!("begun {}", call.record);
-        // Some calls take longer than others, so that some are always under way.
+        // Durations differ, so that some calls are always in flight.
         tokio::time::sleep(Duration::from_micros((task * 97 + round * 31) % 5_000)).await;
         println!("finishing {} {}", call.record, status.name());
         match store.finish(ending).await {

@@ -1,4 +1,4 @@
-//! Puts load on a store: for tests that kill it or fill its disk, and for measuring. Which, its first argument says.
+//! Puts load on a store: for tests that kill it or fill its disk, and for benchmarks. The first argument selects the mode.
 
 #![expect(clippy::unwrap_used, reason = "a program for tests: what fails must be seen")]
 #![expect(clippy::print_stdout, reason = "it reports on stdout")]
@@ -32,12 +32,12 @@ fn block_on(work: impl Future<Output = ()>) {
     tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(work);
 }
 
-/// Opens the store in a folder, or at a URL.
+/// Opens the store in the folder or at the PostgreSQL URL `place`.
 async fn store(place: &str, options: StoreOptions) -> Arc<dyn HubStore> {
     store_with(place, options, None).await
 }
 
-/// The same, with journals of a database elsewhere in `data`.
+/// Like `store`, with the journals of a PostgreSQL store in `data`.
 async fn store_with(place: &str, options: StoreOptions, data: Option<&Path>) -> Arc<dyn HubStore> {
     let place = match place.parse() {
         Ok(url) => StorePlace::Postgres(url),

@@ -1,4 +1,4 @@
-//! What recording costs: calls per second with and without it, for work of several sizes, with 1 and 32 callers.
+//! The cost of recording: calls per second with and without it, for calls of several durations, with 1 and 32 callers.
 
 use std::hint::black_box;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use toolhub_store::{Durability, StoreOptions};
 
 use crate::calls::{end, start};
 
-/// With and without take turns, so that whatever else the machine does falls on both alike.
+/// Duration of one run. Runs with and without recording alternate, so that other load on the machine affects both equally.
 const TURN: Duration = Duration::from_millis(400);
 const TURNS: u32 = 6;
 const CALLERS: [usize; 2] = [1, 32];
@@ -55,7 +55,7 @@ fn opened(place: &str, options: StoreOptions) -> Arc<dyn HubStore> {
     runtime.block_on(crate::store(place, options))
 }
 
-/// The same for calls that must be on record before they run.
+/// Measures calls that must be recorded before they run (`begin` and `finish`).
 pub(crate) fn intents(place: &str) {
     for durability in [Durability::Program, Durability::Power] {
         let store = opened(place, StoreOptions { durability, ..StoreOptions::default() });
@@ -66,7 +66,7 @@ pub(crate) fn intents(place: &str) {
     }
 }
 
-/// Calls without recording and with it: how many in a second, and how much of a processor each took.
+/// Calls per second and CPU time, without recording (`off`) and with it (`on`).
 #[derive(Default)]
 struct Rates {
     off: f64,
@@ -103,7 +103,7 @@ impl std::fmt::Display for Rates {
     }
 }
 
-/// What this program has used of the processor, as Linux tells it: in hundredths of a second.
+/// CPU time of this process (user and system) from `/proc/self/stat`, which counts in ticks of 10 ms.
 fn processor_time() -> Duration {
     let stat = std::fs::read_to_string("/proc/self/stat").unwrap();
     let fields: Vec<&str> = stat.rsplit(')').next().unwrap().split_whitespace().collect();
@@ -111,9 +111,9 @@ fn processor_time() -> Duration {
     Duration::from_millis(hundredths * 10)
 }
 
-/// Calls per second of tasks that work for some microseconds and record it.
+/// Calls per second of `callers` tasks, each call with about `micros` microseconds of CPU work.
 fn rate(store: &Arc<dyn HubStore>, callers: usize, micros: u64, record: Record) -> f64 {
-    // As the program has it.
+    // The runtime configuration of `toolhub`.
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     runtime.block_on(async {
         let started = Instant::now();
@@ -147,7 +147,7 @@ async fn caller(store: Arc<dyn HubStore>, micros: u64, (record, started): (Recor
     done
 }
 
-/// Work by the processor's own measure: so much is done, however long others keep it waiting.
+/// Executes a fixed number of steps, 1,000 per microsecond, so that the CPU work does not depend on preemption.
 fn work(micros: u64) {
     let mut sum = 0_u64;
     for step in 0..micros * 1_000 {

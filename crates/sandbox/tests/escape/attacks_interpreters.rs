@@ -1,4 +1,4 @@
-//! Attacks by the name of an interpreter: what it is granted must not reach a secret beside it.
+//! Attacks by the path of an interpreter: the folders granted with an interpreter must not include a secret beside it.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
@@ -10,7 +10,7 @@ use toolhub_sandbox::{Isolation, Policy, Program, Refusal, SandboxError, confine
 
 use crate::fence::{Outside, SECRET, WAYS, interpreter, run};
 
-/// A folder whose layout an attacker may know, with a secret in it.
+/// A folder whose layout the attacker chooses, with a secret in it.
 struct Layout {
     folder: TempDir,
 }
@@ -31,11 +31,11 @@ impl Layout {
         self
     }
 
-    /// A real shell at that place.
+    /// Copies `/bin/sh` to `name`.
     fn shell(&self, name: &str) -> PathBuf {
         let at = self.root().join(name);
         fs::create_dir_all(at.parent().unwrap()).unwrap();
-        // By another program: a file that this one has open for writing, if only in a fork of another test, cannot be run.
+        // Copied by `cp`: a descriptor open for writing in this process, or in a child forked by another test, causes `ETXTBSY`.
         assert!(Command::new("cp").arg("/bin/sh").arg(&at).status().unwrap().success());
         fs::set_permissions(&at, fs::Permissions::from_mode(0o755)).unwrap();
         at
@@ -61,13 +61,13 @@ fn refusal(program: &Path, protected: &[PathBuf]) -> Refusal {
     }
 }
 
-/// Runs the interpreter as a script's own, which tries to read `secret`.
+/// Checks that a script run by `program` as its interpreter cannot read `secret`.
 fn cannot_read(program: &Path, secret: &Path) {
     for isolation in WAYS {
         let mut command = Command::new(program);
         command.args(["-c", "echo tried; cat \"$1\"", "sh"]).arg(secret);
         let ran = run(&policy(isolation, program), command);
-        // Bubblewrap shows a program of the system by its own path alone.
+        // Bubblewrap makes a system program available at its canonical path only, so that it may not start from this path.
         let is_run = ran.stdout.contains("tried") || isolation == Isolation::Bubblewrap;
         assert!(is_run, "it did not run: {ran:#?}");
         assert!(
@@ -96,7 +96,7 @@ fn refuses_parent_folders_relative_paths_and_kernel_files() {
         assert_eq!(refusal(&path, &[]), expect, "{path:?}");
     }
     assert!(matches!(refusal(&layout.root().join("bin/none"), &[]), Refusal::Missing(_)));
-    // A link to a folder of the kernel's, on the way, is no better.
+    // A symlink to `/proc` inside the path is refused as well.
     symlink("/proc/self", layout.root().join("self")).unwrap();
     let led = confine(
         &policy(Isolation::Builtin, &layout.root().join("self/root/etc/passwd")),
@@ -111,7 +111,7 @@ fn a_project_that_looks_like_an_installation_keeps_its_secrets() {
     let shell = layout.folder("lib").folder("share").shell("bin/sh");
     fs::write(layout.root().join("pyvenv.cfg"), "home = /\n").unwrap();
     cannot_read(&shell, &layout.secret());
-    // An installation that is recognised keeps what is beside its folders, too.
+    // Files beside the folders of a recognised installation stay unreadable, too.
     fs::create_dir_all(layout.root().join("lib/python3.12/site-packages")).unwrap();
     cannot_read(&shell, &layout.secret());
     cannot_read(&shell, &layout.root().join("bin/../secret.txt"));
@@ -147,7 +147,7 @@ fn refuses_interpreters_that_are_scripts_in_data_or_of_others() {
     assert_eq!(refusal(&script, &[]), Refusal::NotNative);
     let shell = layout.shell("data/bin/sh");
     assert_eq!(refusal(&shell, &[layout.root().join("data")]), Refusal::Protected);
-    // By a link from outside, and by a link to the data folder, as well.
+    // Also through a symlink from outside, and through a symlink to the data folder.
     symlink(&shell, layout.root().join("innocent")).unwrap();
     assert_eq!(refusal(&layout.root().join("innocent"), &[layout.root().join("data")]), Refusal::Protected);
     symlink("data", layout.root().join("configured")).unwrap();
@@ -175,7 +175,7 @@ fn an_interpreter_elsewhere_still_works() {
     }
 }
 
-/// A virtual environment of the Python that is there, and a version manager's folder by a link.
+/// A virtual environment of the installed Python, and a symlink to it as version managers create.
 #[test]
 fn virtual_environments_and_version_managers_still_work() {
     let layout = Layout::new();
@@ -206,7 +206,7 @@ fn virtual_environments_and_version_managers_still_work() {
     }
 }
 
-/// What Python says of itself may be a home folder, by a `pyvenv.cfg` that lies there.
+/// Python reports a home folder as its prefix if there is a `pyvenv.cfg` in it.
 #[test]
 fn prefixes_that_are_no_installation_or_too_wide_are_not_granted() {
     let layout = Layout::new();

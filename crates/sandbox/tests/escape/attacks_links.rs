@@ -1,4 +1,4 @@
-//! Attacks by links in what is granted: before the grant, and between check and use.
+//! Attacks by symlinks in granted paths: created before the grant, or between check and use (TOCTOU).
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -63,7 +63,7 @@ fn a_grant_that_a_link_widens_is_refused_and_said_in_both_languages() {
             }
         }
     }
-    // What the owner wrote in so many words, and a link to an ordinary folder, are granted.
+    // A symlink to an ordinary folder is granted, and so is a wide path that the policy names explicitly.
     let outside = Outside::new();
     symlink(outside.folder.path(), root.join("data")).unwrap();
     for isolation in WAYS {
@@ -75,7 +75,7 @@ fn a_grant_that_a_link_widens_is_refused_and_said_in_both_languages() {
     assert!(run(&policy, shell(&[&outside.secret])).stdout.contains(SECRET));
 }
 
-/// While one thread swaps a granted folder with a link to a secret, runs see either the folder or an error.
+/// While a thread replaces a granted folder by a symlink to a secret and back, each run gets the folder or an error.
 #[test]
 fn a_link_that_is_swapped_in_between_grants_nothing() {
     let (folder, outside) = (TempDir::new().unwrap(), Outside::new());

@@ -1,4 +1,4 @@
-//! A system that forbids namespaces, as some distributions and most containers do: nothing may get weaker unnoticed.
+//! A system that forbids namespaces, as some distributions and most containers do: no protection may be lost silently.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::process::Command;
@@ -6,7 +6,7 @@ use std::process::Command;
 use crate::fence::{Outside, SECRET, interpreter};
 use crate::ordinary_user::Setting;
 
-/// Runs Python in the sandbox where no further namespace can be made.
+/// Runs Python in the sandbox on a system where no further namespace can be created.
 fn run(setting: &Setting, isolation: &str, code: &str, arguments: &[&str]) -> String {
     let deny = "echo 0 > /proc/sys/user/max_user_namespaces && exec setpriv --bounding-set=-all --inh-caps=-all \"$@\"";
     let mut command = Command::new("unshare");
@@ -24,7 +24,7 @@ fn without_namespaces_the_rest_makes_up_for_them() {
     let said = run(&setting, "builtin", "import sys\nprint(open(sys.argv[1]).read())", &[secret]);
     assert!(said.contains("mount_namespace: false"), "{said}");
     assert!(said.contains("was not granted") && !said.contains(SECRET), "{said}");
-    // Modes would be held by mounts; here they cannot be changed at all.
+    // With a mount namespace, read-only mounts protect file metadata. Without it, every change of metadata is denied.
     std::fs::set_permissions(&outside.secret, std::fs::Permissions::from_mode(0o644)).unwrap();
     let changes = "import os, sys\nfor step in [lambda p: os.chmod(p, 0o777), lambda p: os.utime(p, (1, 1)), lambda p: os.chown(p, 0, 0), lambda p: os.setxattr(p, 'user.x', b'1')]:\n  try: step(sys.argv[1]); print('escaped')\n  except PermissionError: print('tried')";
     let said = run(&setting, "builtin", changes, &[secret]);

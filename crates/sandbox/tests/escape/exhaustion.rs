@@ -1,4 +1,4 @@
-//! Using up the machine: processes, memory, disk, processor time, descriptors.
+//! Resource exhaustion: processes, memory, disk, CPU time, file descriptors.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ fn limited(isolation: Isolation, limits: Limits) -> Policy {
 
 #[test]
 fn fork_bombs_are_stopped() {
-    // Wide: 400 children. Deep: twice as many in each of nine generations.
+    // Wide: 400 children of one process. Deep: nine generations, each of which doubles the number of processes.
     let wide = "import os, time\nfor _ in range(400):\n  if os.fork() == 0: time.sleep(30); os._exit(0)\ntime.sleep(30)";
     let deep = "import os, time\nfor _ in range(9): os.fork()\ntime.sleep(30)";
     let threads = "import threading, time\nfor _ in range(400): threading.Thread(target=time.sleep, args=(30,), daemon=True).start()\ntime.sleep(30)";
@@ -27,7 +27,8 @@ fn fork_bombs_are_stopped() {
     }
 }
 
-/// The kernel sets the administrator no limit, and watching alone is too slow: thousands are born in a moment.
+/// The kernel does not enforce `RLIMIT_NPROC` for root, and polling alone is too slow: thousands of processes start between
+/// two polls.
 #[test]
 fn a_fork_bomb_does_not_get_far() {
     let bomb = "import mmap, os, sys, time\nfile = open(sys.argv[1], 'r+b')\nborn = mmap.mmap(file.fileno(), 4096)\nwhile int.from_bytes(born[:4], 'little') < 4000:\n  born[:4] = (int.from_bytes(born[:4], 'little') + 1).to_bytes(4, 'little')\n  os.fork()\ntime.sleep(30)";
@@ -64,7 +65,7 @@ fn disk_is_bounded() {
     let one = "open('x', 'wb').write(bytes(64 << 20))";
     let many = "import time\nfor n in range(64): open(str(n), 'wb').write(bytes(1 << 20))\ntime.sleep(30)";
     let removed = "import os, time\nkept = []\nfor n in range(64):\n  f = open('x', 'wb'); f.write(bytes(1 << 20)); f.flush(); os.unlink('x'); kept.append(f)\ntime.sleep(30)";
-    // Names take room too, however little is in the files.
+    // Empty files count as well, because directory entries use disk space.
     let names = "import os, time\nfor n in range(6000): open(str(n), 'w').close()\ntime.sleep(30)";
     for isolation in WAYS {
         let policy = limited(isolation, limits);
@@ -80,7 +81,7 @@ fn disk_is_bounded() {
 #[test]
 fn processor_time_is_bounded() {
     let one = "import time\nend = time.time() + 60\nwhile time.time() < end: pass";
-    // None of them alone uses a second.
+    // No single process reaches the limit of one second.
     let many = "import os, time\nend = time.time() + 60\nwhile time.time() < end:\n  if os.fork() == 0:\n    stop = time.process_time() + 0.4\n    while time.process_time() < stop: pass\n    os._exit(0)\n  os.wait()";
     for isolation in WAYS {
         let limits = Limits { cpu: Duration::from_secs(1), ..Limits::default() };

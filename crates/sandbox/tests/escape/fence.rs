@@ -1,4 +1,4 @@
-//! Runs small programs in the sandbox, for real, and tells what became of them.
+//! Runs small programs in the real sandbox and returns their exit status, output and verdict.
 
 use std::fs;
 use std::os::unix::process::ExitStatusExt as _;
@@ -8,10 +8,10 @@ use std::process::{Command, ExitStatus, Stdio};
 use tempfile::TempDir;
 use toolhub_sandbox::{Confinement, Isolation, Policy, Program, Stop, confine};
 
-/// Both ways to build the fence; every escape is tried in each.
+/// Both isolation methods; every escape is tried with each.
 pub(crate) const WAYS: [Isolation; 2] = [Isolation::Builtin, Isolation::Bubblewrap];
 
-/// What became of a program.
+/// The result of a run.
 #[derive(Debug)]
 pub(crate) struct Ran {
     pub(crate) status: ExitStatus,
@@ -21,33 +21,33 @@ pub(crate) struct Ran {
 }
 
 impl Ran {
-    /// It failed, and the verdict says why.
+    /// Asserts that the program failed and that the verdict is `expect`.
     pub(crate) fn stopped_by(&self, expect: &Stop) {
         assert!(!self.status.success(), "{self:#?}");
         assert_eq!(self.stop.as_ref(), Some(expect), "{self:#?}");
     }
 
-    /// It ran to its end.
+    /// Asserts that the program succeeded and printed `expect`.
     pub(crate) fn said(&self, expect: &str) {
         assert!(self.status.success() && self.stop.is_none(), "{self:#?}");
         assert_eq!(self.stdout.trim(), expect, "{self:#?}");
     }
 
-    /// None of the things it tried came through. Programs print a line that begins with `escaped` for each that does.
+    /// Asserts that no escape succeeded. Programs print `tried` for each attempt and `escaped` for each that succeeds.
     pub(crate) fn never_escaped(&self) {
         assert!(!self.stdout.contains("escaped"), "{self:#?}");
         assert!(self.stdout.contains("tried"), "it did not get as far as trying: {self:#?}");
     }
 }
 
-/// Runs `command` under `policy`, and ends all that is left of it.
+/// Runs `command` under `policy`, and ends all its remaining processes.
 pub(crate) fn run(policy: &Policy, command: Command) -> Ran {
     let (ran, confinement) = run_and_keep(policy, command);
     confinement.finish();
     ran
 }
 
-/// Runs `command` and leaves to the caller when the rest ends.
+/// Runs `command` and returns the confinement, so that the caller decides when it is finished.
 pub(crate) fn run_and_keep(policy: &Policy, mut command: Command) -> (Ran, Confinement) {
     let mut confinement = confine(policy, &mut command).unwrap();
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -63,20 +63,20 @@ pub(crate) fn run_and_keep(policy: &Policy, mut command: Command) -> (Ran, Confi
     (Ran { status, stdout, stderr, stop }, confinement)
 }
 
-/// A Python program with its arguments.
+/// The command that runs the Python program `code` with `arguments`.
 pub(crate) fn python(code: &str, arguments: &[&str]) -> Command {
     let mut command = Command::new(interpreter("python3"));
     command.args(["-I", "-c", code]).args(arguments);
     command
 }
 
-/// The policy of a test: this isolation, and what `program` needs of its own.
+/// The default policy with `isolation`, and Python, Node and Bash as programs.
 pub(crate) fn policy(isolation: Isolation) -> Policy {
     let programs = ["python3", "node", "bash"].map(|name| Program::of_owner(interpreter(name)));
     Policy { programs: programs.into(), isolation, ..Policy::default() }
 }
 
-/// The system's own interpreter before any other: a version manager's is a script of its own.
+/// The path of an interpreter. `/usr/bin` comes first, because version managers install wrapper scripts in `PATH`.
 pub(crate) fn interpreter(name: &str) -> PathBuf {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let folders = [PathBuf::from("/usr/bin")].into_iter().chain(std::env::split_paths(&path));
@@ -84,7 +84,7 @@ pub(crate) fn interpreter(name: &str) -> PathBuf {
     places.find(|place| place.is_file()).unwrap_or_else(|| panic!("`{name}` is not installed"))
 }
 
-/// A folder outside every grant, with a secret in it.
+/// A folder that is not granted, with a secret in it.
 pub(crate) struct Outside {
     pub(crate) folder: TempDir,
     pub(crate) secret: PathBuf,
@@ -104,7 +104,7 @@ impl Outside {
         self.folder.path().to_str().unwrap()
     }
 
-    /// Nothing was added, removed or changed.
+    /// Asserts that nothing was added, removed or changed.
     pub(crate) fn is_untouched(&self) {
         let names: Vec<_> =
             fs::read_dir(&self.folder).unwrap().map(|entry| entry.unwrap().file_name()).collect();
@@ -116,7 +116,7 @@ impl Outside {
     }
 }
 
-/// A process outside that escapes are aimed at.
+/// A process outside the sandbox, as the target of attacks.
 pub(crate) struct Victim(std::process::Child);
 
 impl Victim {
@@ -143,12 +143,12 @@ impl Drop for Victim {
     }
 }
 
-/// A word that is on the command line of nothing else.
+/// A random word, to find the processes that have it on their command line.
 pub(crate) fn token() -> String {
     format!("escape-{:016x}", fastrand::u64(..))
 }
 
-/// Processes with the word on their command line that still run.
+/// Running processes with `token` on their command line, as `/proc` paths.
 pub(crate) fn left_with(token: &str) -> Vec<String> {
     let pids = fs::read_dir("/proc").unwrap().flatten().map(|entry| entry.path());
     let lines = pids.filter_map(|path| Some((fs::read(path.join("cmdline")).ok()?, path)));

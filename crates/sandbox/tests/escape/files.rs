@@ -1,4 +1,4 @@
-//! Reading and writing outside of what was granted, by the front door and by tricks.
+//! Reading and writing files that are not granted, directly and through links, renames, `/proc` and child processes.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -8,7 +8,7 @@ use toolhub_sandbox::{Policy, Stop};
 
 use crate::fence::{Outside, SECRET, WAYS, policy, python, run};
 
-/// Tries each way to read the secret; says where it came through and fails with the last refusal.
+/// Tries each way to read the secret, prints `escaped` for each that succeeds, and ends with an uncaught `OSError`.
 const READ: &str = r#"
 import os, sys, subprocess
 secret = sys.argv[1]

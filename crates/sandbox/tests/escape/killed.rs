@@ -1,4 +1,4 @@
-//! The program that confines others is killed outright: what it confined ends all the same, whatever that has started.
+//! If the process that owns a sandbox is killed by SIGKILL, all processes in the sandbox end, including daemons.
 
 use std::io::{BufRead as _, BufReader};
 use std::process::{Child, Command, Stdio};
@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 use crate::fence::{interpreter, left_with, token};
 use crate::ordinary_user::Setting;
 
-/// A daemon with a session of its own, and a first process that sleeps beside it. The daemon itself says that it sleeps:
-/// one that is still becoming another program has no arguments to find it by.
+/// Starts a daemon in a new session, then sleeps. The daemon prints `sleeps` itself, after `execve`: before that its
+/// command line does not identify it.
 const CODE: &str = r#"
 import os, sys, time
 if os.fork() == 0:
@@ -21,7 +21,7 @@ os.wait()
 time.sleep(60)
 "#;
 
-/// The program, once what it confines has begun.
+/// Starts `command` and returns when the daemon in the sandbox is running.
 fn started(mut command: Command) -> Child {
     let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
     let mut line = String::new();

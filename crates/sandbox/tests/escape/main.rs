@@ -1,5 +1,5 @@
-//! The escape suite: real programs that try to get out of the sandbox, or to use up the machine. Every bomb is bounded,
-//! so that nothing happens to the machine where the sandbox fails.
+//! The escape suite: real programs that try to break out of the sandbox or to exhaust the resources of the machine. Every
+//! bomb is bounded, so that it does no harm if the sandbox fails.
 #![cfg(target_os = "linux")]
 #![expect(clippy::unwrap_used, clippy::panic, reason = "tests fail by panicking")]
 

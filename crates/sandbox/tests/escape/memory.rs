@@ -1,4 +1,4 @@
-//! Memory that no single process's resident set shows: files in memory, shared mappings, what only descriptors hold.
+//! Memory that is in no process's resident set: tmpfs files, shared mappings, memory held by file descriptors only.
 
 use toolhub_sandbox::{Isolation, Limits, Policy, Stop};
 
@@ -12,7 +12,7 @@ fn limited(isolation: Isolation, memory: u64) -> Policy {
     Policy { limits, ..policy(isolation) }
 }
 
-/// Four children, each with its own shared mapping of the size given as the argument.
+/// Four children, each with its own shared mapping. The argument is the size in MiB.
 const SHARED_EACH: &str = r#"
 import mmap, os, sys, time
 size = int(sys.argv[1]) << 20
@@ -24,7 +24,7 @@ for _ in range(4):
 time.sleep(30)
 "#;
 
-/// The first thread ends and the second one allocates: the kernel shows no memory for the process itself.
+/// The main thread exits and another thread allocates: the kernel then reports no memory in `/proc/PID` of the process.
 const FIRST_THREAD_GONE: &str = r#"
 import ctypes, mmap, platform, sys, threading, time
 size = int(sys.argv[1]) << 20
@@ -47,7 +47,7 @@ fn counts_shared_mappings_of_all_processes() {
     }
 }
 
-/// An ordinary user can make no control group in most sessions, so that the watcher alone counts.
+/// An unprivileged user cannot create a control group in most sessions, so that only the watcher counts memory.
 #[test]
 fn counts_shared_mappings_without_a_control_group() {
     let setting = Setting::new();
@@ -59,7 +59,7 @@ fn counts_shared_mappings_without_a_control_group() {
     }
 }
 
-/// Pages that several processes map are there once, be they shared or copied on write.
+/// Pages mapped by several processes are counted once, whether they are shared or copy-on-write.
 #[test]
 fn counts_common_pages_once() {
     let code = r#"
@@ -83,7 +83,7 @@ print('done')
     }
 }
 
-/// Fills every folder that can be written and is no disk. The private folder and `/tmp` are bounded as disk.
+/// Fills every writable folder of an in-memory file system, except the private folder and `/tmp`, which count as disk.
 #[test]
 fn bounds_files_in_memory() {
     let code = r#"
@@ -121,7 +121,7 @@ fn counts_tmp_as_disk() {
     run(&policy, python(few, &[])).said("8");
 }
 
-/// Files of `/dev/shm` count as memory, mapped or not, removed or not.
+/// Files in `/dev/shm` count as memory, whether or not they are mapped or unlinked.
 #[test]
 fn counts_shared_memory_files() {
     let code = r#"
@@ -162,7 +162,7 @@ open('/tmp/usual', 'w').write('x'); open('/dev/null', 'w').write('x')
     run(&policy(Isolation::Bubblewrap), python(code, &[])).said("4");
 }
 
-/// Memory that is neither mapped nor a file of a bounded file system could not be counted, so it is refused.
+/// Memory that is neither mapped nor in a bounded file system cannot be counted, so that allocating it is denied.
 #[test]
 fn refuses_memory_that_only_descriptors_hold() {
     let code = r#"
@@ -188,8 +188,8 @@ if libc.syscall(clone, CLONE_VM | CLONE_SIGHAND | CLONE_THREAD, 0, 0, 0, 0) != -
     }
 }
 
-/// Buffers of the kernel, and shared pages that are allocated and not mapped: no process shows either. Only a control
-/// group counts them.
+/// Kernel buffers and unmapped shared pages are reported for no process. Only the memory controller of a control group
+/// counts them.
 #[test]
 fn counts_what_no_process_shows_where_the_memory_controller_is() {
     if !has_memory_controller() {
@@ -228,7 +228,7 @@ time.sleep(30)
     }
 }
 
-/// Whether this user can make a control group with a bound on memory beside this process.
+/// Whether this user can create a control group with a memory limit below the group of this process.
 fn has_memory_controller() -> bool {
     let own = std::fs::read_to_string("/proc/self/cgroup").unwrap();
     own.lines().any(|line| {

@@ -1,4 +1,4 @@
-//! Reaching the network and programs that listen, by every family of sockets.
+//! Connecting to the network and to local servers, with every socket family.
 
 use std::net::{TcpListener, UdpSocket};
 use std::os::linux::net::SocketAddrExt as _;
@@ -92,7 +92,7 @@ a, b = socket.socketpair(); a.send(b"inside"); assert b.recv(9) == b"inside"
             listener.set_nonblocking(true).unwrap();
         }
         datagram.set_nonblocking(true).unwrap();
-        // Even where the folder may be written.
+        // Denied even if the folder of the sockets is writable.
         let policy = Policy { write: vec![folder.path().into()], ..policy(isolation) };
         let arguments = [path.to_str().unwrap(), &name, datagrams.to_str().unwrap()];
         let ran = run(&policy, python(code, &arguments));

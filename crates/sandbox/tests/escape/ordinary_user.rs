@@ -1,4 +1,4 @@
-//! The same sandbox for an unprivileged user: tests that run as root start it as another user.
+//! The sandbox for an unprivileged user: if the tests run as root, they start it as `nobody`.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, chown};
@@ -10,10 +10,10 @@ use tempfile::TempDir;
 
 use crate::fence::{Outside, SECRET, interpreter, left_with, token};
 
-/// The unprivileged account that every system has.
+/// UID and GID of the unprivileged account `nobody`.
 const NOBODY: u32 = 65534;
 
-/// A world-readable copy of the program, and a folder for temporary files of that user.
+/// A folder with a world-readable copy of `sandbox-load`, and a temporary folder of the unprivileged user.
 pub(crate) struct Setting {
     pub(crate) folder: TempDir,
 }
@@ -24,7 +24,7 @@ impl Setting {
         let all = fs::Permissions::from_mode(0o755);
         fs::set_permissions(&folder, all.clone()).unwrap();
         let program = folder.path().join("sandbox-load");
-        // By another program: a file that this one has open for writing, if only in a fork of another test, cannot be run.
+        // Copied by `cp`: a descriptor open for writing in this process, or in a child forked by another test, causes `ETXTBSY`.
         let copied =
             Command::new("cp").arg(env!("CARGO_BIN_EXE_sandbox-load")).arg(&program).status().unwrap();
         assert!(copied.success());
@@ -41,7 +41,7 @@ impl Setting {
         self.folder.path().join("sandbox-load")
     }
 
-    /// The program, to be run as an ordinary user, with a Python program in the sandbox.
+    /// The command that starts `sandbox-load` as an unprivileged user, with a Python program in the sandbox.
     pub(crate) fn command(&self, isolation: &str, code: &str, arguments: &[&str]) -> Command {
         let mut command = Command::new(self.program());
         command
@@ -57,7 +57,7 @@ impl Setting {
         command
     }
 
-    /// What the program says.
+    /// Runs the command and returns its stdout.
     pub(crate) fn run(&self, isolation: &str, code: &str, arguments: &[&str]) -> String {
         let output = self.command(isolation, code, arguments).output().unwrap();
         let said = String::from_utf8_lossy(&output.stdout).into_owned();
@@ -73,7 +73,7 @@ fn is_root() -> bool {
 
 fn check(isolation: &str) {
     let setting = Setting::new();
-    // World-readable, and still denied to the program.
+    // World-readable, so that only the sandbox denies access.
     let outside = Outside::new();
     fs::set_permissions(&outside.folder, fs::Permissions::from_mode(0o777)).unwrap();
     let secret = outside.secret.to_str().unwrap();

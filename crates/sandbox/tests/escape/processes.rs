@@ -1,4 +1,4 @@
-//! Looking into other processes, signalling and tracing them, and staying behind.
+//! Inspecting, signalling and tracing other processes, and outliving the sandbox.
 
 use std::os::fd::IntoRawFd as _;
 
@@ -75,7 +75,7 @@ for pid in map(int, sys.argv[1:]):
 
 #[test]
 fn a_daemon_does_not_stay() {
-    // A new session, two forks, another environment, closed streams, and nothing of its beginnings left.
+    // A daemon: a new session, a double fork, closed streams, an empty environment and a new process image.
     let code = r#"
 import os, sys, time
 if os.fork() == 0:
@@ -93,7 +93,7 @@ print("left")
         ran.said("left");
         confinement.finish();
         assert_eq!(left_with(&token), [""; 0]);
-        // The same by being dropped.
+        // Dropping the confinement ends the daemon as well.
         let (_, confinement) = run_and_keep(&policy(isolation), python(code, &[&token]));
         drop(confinement);
         assert_eq!(left_with(&token), [""; 0]);

@@ -1,4 +1,4 @@
-//! System calls that lead around the other fences.
+//! System calls that could bypass the other restrictions.
 
 use std::os::unix::process::ExitStatusExt as _;
 
@@ -6,7 +6,7 @@ use toolhub_sandbox::Stop;
 
 use crate::fence::{WAYS, policy, python, run};
 
-/// Numbers that are the same on every architecture, and what stands in their way.
+/// System calls whose numbers are the same on every architecture. Each must fail with `EPERM` or `ENOSYS`.
 const MODERN: &str = r#"
 import ctypes, errno
 libc = ctypes.CDLL(None, use_errno=True)

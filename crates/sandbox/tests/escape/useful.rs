@@ -1,4 +1,4 @@
-//! What a program can do in the sandbox: a sandbox in which ordinary programs fail would be switched off.
+//! Ordinary programs work in the sandbox: users would switch off a sandbox that breaks them.
 
 use std::fs;
 use std::process::Command;
@@ -53,7 +53,7 @@ worker.on('message', (n) => console.log(n));
     }
 }
 
-/// A shell hears of the ends of its children while it asks for others, and must find each it asks for.
+/// A shell waits for its children one by one while others exit. Each `wait` must find its child.
 #[test]
 fn shells_find_every_process_they_ask_for() {
     let code =
@@ -96,7 +96,7 @@ fn grants_are_granted() {
         let arguments = [read.path().to_str().unwrap(), write.path().to_str().unwrap()];
         run(&policy, python(code, &arguments)).said("yes");
         assert_eq!(fs::read_to_string(write.path().join("end")).unwrap(), "42");
-        // The folder that the command runs in may be one of them.
+        // The working directory of the command may be a granted folder.
         let mut command = python("open('here', 'w').write('x')\nprint('done')", &[]);
         command.current_dir(write.path());
         run(&policy, command).said("done");

@@ -1,4 +1,4 @@
-//! Calls come back as they were written down.
+//! Recorded calls are read back unchanged.
 
 use std::time::Duration;
 
@@ -44,7 +44,7 @@ pub(crate) async fn begun_then_finished(database: Database) {
     }
 }
 
-/// A call that is dropped half-way has its end by a note, and only the first end counts.
+/// The end of a call that is dropped before it finishes is recorded with `note`; only the first recorded end counts.
 pub(crate) async fn begun_then_noted(database: Database) {
     let store = database.open().await;
     let begun = start("send_mail", "{}");
@@ -66,7 +66,7 @@ pub(crate) async fn noted(database: Database) {
     let mut end = success(&begun, "excel", "[1]");
     end.sources = vec![Source::Skill, Source::named("excel")];
     store.note(begun.clone(), end.clone());
-    // A look sees what was handed over before it.
+    // A query returns all calls noted before it.
     let found = find(&*store, &begun.record).await.unwrap();
     assert_eq!((found.status, found.took), (Status::Succeeded, Some(end.took)));
     assert_eq!(found.sources, end.sources);
@@ -91,7 +91,7 @@ pub(crate) async fn never_begun(database: Database) {
     let store = database.open().await;
     let (lost, good) = (start("t", "{}"), start("t", "{}"));
     store.begin(good.clone()).await.unwrap();
-    // Side by side, so that they may fall into one group: the bad one must not spoil the good one.
+    // Concurrent, so that both may be written in one batch: the invalid one must not fail the valid one.
     let (bad, fine) = (success(&lost, "native", "1"), success(&good, "native", "1"));
     let (bad, fine) = tokio::join!(store.finish(bad), store.finish(fine));
     assert!(bad.unwrap_err().to_string().contains(lost.record.as_str()));

@@ -1,4 +1,4 @@
-//! Conversations: what was said comes back in order.
+//! Conversations: turns are read back in order.
 
 use toolhub_core::conversation::{Role, Turn, TurnQuery};
 use toolhub_core::ports::HubStore;
@@ -25,7 +25,7 @@ async fn fill(store: &dyn HubStore) -> Vec<Turn> {
 
 pub(crate) async fn in_order(database: Database) {
     let turns = fill(&*database.open().await).await;
-    // The same words twice are two turns.
+    // An identical turn is stored again, not deduplicated.
     let store = database.open().await;
     store.say(turns[4].clone()).await.unwrap();
     let found = store.turns(TurnQuery::default()).await.unwrap();

@@ -1,4 +1,4 @@
-//! A database of a test's own, of either kind, and calls to put into it.
+//! A separate SQLite or PostgreSQL database for each test, and sample calls.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock};
@@ -13,7 +13,7 @@ use toolhub_core::{CallId, RawJson, Source, ToolName};
 use toolhub_store::{StoreOptions, StorePlace, open};
 use toolhub_testkit::postgres::PostgresServer;
 
-/// An empty database, gone with the test.
+/// An empty database. An SQLite database is deleted when this is dropped.
 pub(crate) enum Database {
     Sqlite(TempDir),
     Postgres(String),
@@ -28,7 +28,7 @@ impl Database {
         Self::Postgres(PostgresServer::shared().new_database())
     }
 
-    /// The file of an SQLite database.
+    /// The path of an SQLite database file.
     pub(crate) fn file(&self) -> Option<std::path::PathBuf> {
         match self {
             Self::Sqlite(folder) => Some(folder.path().join("toolhub.db")),
@@ -49,7 +49,7 @@ impl Database {
     }
 }
 
-/// A moment, in hours after the beginning of a day not long ago: what is older than some weeks is not kept.
+/// A time `hours` after midnight UTC 20 days ago: recent enough that retention does not delete it.
 pub(crate) fn hour(hours: u64) -> SystemTime {
     const DAY: u64 = 86_400;
     static TODAY: LazyLock<u64> =
@@ -57,7 +57,7 @@ pub(crate) fn hour(hours: u64) -> SystemTime {
     UNIX_EPOCH + Duration::from_secs((*TODAY - 20) * DAY + hours * 3600)
 }
 
-/// A call of `tool`.
+/// The start of a call of `tool`, each one microsecond later than the previous one.
 pub(crate) fn start(tool: &str, arguments: &str) -> CallStart {
     static COUNT: AtomicU64 = AtomicU64::new(0);
     CallStart {
@@ -74,7 +74,7 @@ pub(crate) fn start(tool: &str, arguments: &str) -> CallStart {
     }
 }
 
-/// The end of a call that one source answered at once.
+/// The end of a call that succeeded with one attempt.
 pub(crate) fn success(start: &CallStart, source: &str, output: &str) -> CallEnd {
     CallEnd {
         record: start.record.clone(),
@@ -87,13 +87,13 @@ pub(crate) fn success(start: &CallStart, source: &str, output: &str) -> CallEnd 
     }
 }
 
-/// One try.
+/// An attempt that took 3 ms.
 pub(crate) fn attempt(source: &str, tool: &str, status: AttemptStatus) -> AttemptNote {
     let took = Duration::from_millis(3);
     AttemptNote { source: Source::named(source), tool: ToolName::new(tool), status, took, error: None }
 }
 
-/// What is known of one call.
+/// The stored record of one call.
 pub(crate) async fn find(store: &dyn HubStore, record: &RecordId) -> Option<CallRecord> {
     let all = store.calls(CallQuery::default()).await.unwrap();
     all.into_iter().find(|call| call.start.record == *record)

@@ -1,4 +1,4 @@
-//! Looks into the past: each filter, several at once, the order, and following.
+//! Queries of the call history: each filter, combined filters, the order, and following new calls.
 
 use toolhub_core::Source;
 use toolhub_core::memory::{AttemptStatus, CallEnd, CallQuery, CallStart, RecordId, Status};
@@ -45,7 +45,7 @@ pub(crate) async fn each_alone(database: Database) {
         ("all", any(), vec![3, 2, 1, 0]),
         ("tool", CallQuery { tool: text("read_sheet"), ..any() }, vec![3, 0]),
         ("no such tool", CallQuery { tool: text("read"), ..any() }, vec![]),
-        // Call 3 tried `excel`, but was answered by another.
+        // Call 3 also has an attempt at `excel`, which failed; its result is from `native`.
         ("source", CallQuery { source: text("excel"), ..any() }, vec![0]),
         ("tried source", CallQuery { source: text("brave"), ..any() }, vec![2]),
         ("source where it runs", CallQuery { source: text("sheets"), ..any() }, vec![1]),
@@ -93,7 +93,7 @@ pub(crate) async fn together(database: Database) {
 
 pub(crate) async fn newest_first(database: Database) {
     let store = database.open().await;
-    // Written in another order than they began.
+    // Recorded in a different order than they began.
     let mut calls: Vec<_> = (0..30).map(|_| start("t", "{}")).collect();
     let expect: Vec<RecordId> = calls.iter().rev().map(|call| call.record.clone()).collect();
     calls.rotate_left(11);
@@ -119,7 +119,7 @@ pub(crate) async fn follow(database: Database) {
     }
 }
 
-/// Long arguments are kept in part, and found by all of them.
+/// Long arguments are stored truncated, but are matched by their complete text.
 pub(crate) async fn long_arguments_by_their_whole_text(database: Database) {
     let store = database.open().await;
     let long = |last: &str| format!(r#"{{"text":"{}{last}"}}"#, "x".repeat(1 << 20));
@@ -134,7 +134,7 @@ pub(crate) async fn long_arguments_by_their_whole_text(database: Database) {
     assert!(found[0].start.arguments.get().len() < 16 << 10);
 }
 
-/// A finished call with a random choice of everything that a query looks at.
+/// A finished call with random values in every field that a query filters on.
 fn random_call() -> (CallStart, CallEnd) {
     fn pick<'a>(values: &[&'a str]) -> &'a str {
         values[fastrand::usize(..values.len())]
@@ -172,7 +172,7 @@ fn random_query(records: &[RecordId]) -> CallQuery {
     }
 }
 
-/// The same calls give the same answers, however they are stored: one row each, in one block, in blocks that overlap.
+/// Queries return the same results whether calls are stored as single rows, in one block, or in overlapping blocks.
 pub(crate) async fn rows_and_blocks_answer_alike(database: Database) {
     let other = match &database {
         Database::Sqlite(_) => Database::sqlite(),
@@ -187,7 +187,7 @@ pub(crate) async fn rows_and_blocks_answer_alike(database: Database) {
         rows.flush().await.unwrap();
     }
     let records: Vec<RecordId> = calls.iter().map(|(start, _)| start.record.clone()).collect();
-    // In another order, so that the blocks overlap in time.
+    // Shuffled, so that the time ranges of the blocks overlap.
     fastrand::shuffle(&mut calls[40..]);
     for chunk in calls.chunks(40) {
         for (start, end) in chunk {

@@ -1,4 +1,4 @@
-//! One suite for every database behind core's ports: each test runs on SQLite and on PostgreSQL.
+//! The contract of the store ports of toolhub-core: each test runs on SQLite and on PostgreSQL.
 
 #![cfg(unix)]
 #![expect(clippy::unwrap_used, reason = "a failed expectation fails the test")]
@@ -18,7 +18,7 @@ mod tool_lists;
 
 use database::Database;
 
-/// Runs each check on both databases, by its name.
+/// Generates one test per database for each function `module::check`.
 macro_rules! contract {
     ($($module:ident: $($check:ident)*;)*) => {
         mod sqlite {

@@ -1,4 +1,4 @@
-//! Texts that break what is not careful.
+//! Texts that expose faulty encoding, quoting or escaping.
 
 use toolhub_core::RawJson;
 use toolhub_core::conversation::{Role, Turn, TurnQuery};
@@ -62,8 +62,8 @@ pub(crate) async fn searched_whatever_their_case(database: Database) {
     }
 }
 
-/// PostgreSQL has no NUL in its texts: it is kept as `␀`, which is how it would be shown. JSON writes it as an escape, and
-/// so keeps it everywhere.
+/// PostgreSQL text cannot contain NUL, so that it is stored as `␀` (U+2400) there. JSON columns keep it on both databases,
+/// because JSON escapes it as `\u0000`.
 pub(crate) async fn nul(database: Database) {
     let store = database.open().await;
     let kept = match &database {

@@ -1,4 +1,4 @@
-//! Calls without an end, seen by others.
+//! Unfinished calls as seen by other stores on the same database.
 
 use std::time::{Duration, Instant};
 
@@ -12,7 +12,7 @@ pub(crate) async fn running_while_the_owner_lives(database: Database) {
     let (one, two) = (start("t", "{}"), start("t", "{}"));
     owner.begin(one.clone()).await.unwrap();
     other.begin(two.clone()).await.unwrap();
-    // Others see it soon, and not at once.
+    // Writes are asynchronous: other stores see a call only after a flush.
     for store in [&owner, &other] {
         store.flush().await.unwrap();
     }
@@ -30,7 +30,7 @@ pub(crate) async fn running_while_the_owner_lives(database: Database) {
     assert_eq!(found[0].start.record, one.record);
 }
 
-/// A server gives up the lock of a connection that is gone when it notices, which is soon and not at once.
+/// Waits until the call is `Unknown`. PostgreSQL releases the locks of a closed connection with a short delay.
 async fn becomes_unknown(store: &dyn HubStore, record: &RecordId) {
     let patience = Instant::now();
     while find(store, record).await.unwrap().status != Status::Unknown {
@@ -39,7 +39,7 @@ async fn becomes_unknown(store: &dyn HubStore, record: &RecordId) {
     }
 }
 
-/// Another owner may record the end of a call: a known outcome counts more than its source.
+/// A store may finish a call that another store began: a known outcome replaces `Unknown`.
 pub(crate) async fn finished_after_all(database: Database) {
     let (owner, other) = (database.open().await, database.open().await);
     let call = start("t", "{}");

@@ -1,4 +1,4 @@
-//! What is old goes by itself, and nothing else.
+//! Retention deletes calls and results that are past their limits, and nothing else.
 
 use std::time::{Duration, Instant, SystemTime};
 
@@ -15,7 +15,7 @@ fn keeping(retention: Retention) -> StoreOptions {
     StoreOptions { retention, ..StoreOptions::default() }
 }
 
-/// Notes a call that began so many days ago, with an output of 1,000 bytes.
+/// Records a call that began `days` days ago, with an output of 1,000 bytes.
 fn note(store: &dyn HubStore, days: u32) -> RecordId {
     let mut call = start("t", "{}");
     call.at = SystemTime::now() - days * DAY;
@@ -24,7 +24,7 @@ fn note(store: &dyn HubStore, days: u32) -> RecordId {
     call.record
 }
 
-/// Which of the calls are there, and which have an output.
+/// For each record, whether the call is stored and whether its output is stored.
 async fn there(store: &dyn HubStore, records: &[RecordId]) -> (Vec<bool>, Vec<bool>) {
     let found = store.calls(CallQuery::default()).await.unwrap();
     let mut outputs = Vec::new();
@@ -34,7 +34,7 @@ async fn there(store: &dyn HubStore, records: &[RecordId]) -> (Vec<bool>, Vec<bo
     (records.iter().map(|one| found.iter().any(|call| call.start.record == *one)).collect(), outputs)
 }
 
-/// Waits until what is there is what is wanted, and looks once more that it stays so.
+/// Waits until the stored calls and outputs equal `wanted`, then checks once more that they stay so.
 async fn settles(store: &dyn HubStore, records: &[RecordId], wanted: (Vec<bool>, Vec<bool>)) {
     let started = Instant::now();
     loop {
@@ -45,7 +45,7 @@ async fn settles(store: &dyn HubStore, records: &[RecordId], wanted: (Vec<bool>,
         assert!(started.elapsed() < Duration::from_secs(10), "{found:?}, not {wanted:?}");
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
-    // Long enough for some more rounds of it.
+    // Long enough for several more retention runs.
     tokio::time::sleep(Duration::from_millis(300)).await;
     assert_eq!(there(store, records).await, wanted);
 }
@@ -71,7 +71,7 @@ pub(crate) async fn results_are_kept_no_longer_than_their_calls(database: Databa
     settles(&*store, &records, (vec![false, true, false], vec![false, true, false])).await;
 }
 
-/// Notes 75 calls in groups of `group`, which are stored together.
+/// Records 75 calls in groups of `group`, each group written in one batch.
 async fn note_in_groups(store: &dyn HubStore, group: usize) -> Vec<RecordId> {
     let mut records = Vec::new();
     while records.len() < 75 {
@@ -83,7 +83,7 @@ async fn note_in_groups(store: &dyn HubStore, group: usize) -> Vec<RecordId> {
 
 pub(crate) async fn too_many_results_go(database: Database) {
     let store = database.open_with(keeping(Retention { result_bytes: 30_000, ..Retention::default() })).await;
-    // Few enough that each is a row: the oldest go, and no more than must.
+    // A group this small is stored as single rows, so that exactly the excess is deleted, oldest first.
     let records = note_in_groups(&*store, 15).await;
     let outputs: Vec<bool> = (0..75).map(|index| index >= 45).collect();
     settles(&*store, &records, (vec![true; 75], outputs)).await;
@@ -109,7 +109,7 @@ pub(crate) async fn old_blocks_go(database: Database) {
     assert_eq!(store.statistics().await.unwrap()[0].tally().total(), 60, "statistics stay");
 }
 
-/// The bound for all that is stored takes the oldest results first, then the oldest calls.
+/// `max_bytes`, the limit of the whole database, deletes the oldest results first, then the oldest calls.
 #[tokio::test(flavor = "multi_thread")]
 async fn database_stays_within_its_size_in_sqlite() {
     let database = Database::sqlite();
@@ -140,7 +140,7 @@ async fn database_stays_within_its_size_in_sqlite() {
     assert_eq!(store.statistics().await.unwrap()[0].tally().total(), 8_000, "statistics stay");
 }
 
-/// Results of a flood go while it lasts, and not when the next hour comes.
+/// Results over `result_bytes` are deleted while calls are recorded, not only by the next hourly run.
 #[tokio::test(flavor = "multi_thread")]
 async fn flood_of_results_is_pruned_at_once_in_sqlite() {
     let database = Database::sqlite();
@@ -148,7 +148,7 @@ async fn flood_of_results_is_pruned_at_once_in_sqlite() {
     let store = database.open_with(StoreOptions { retention, ..StoreOptions::default() }).await;
     let first = note(&*store, 0);
     store.flush().await.unwrap();
-    // The first round of the hour is over.
+    // The run at startup is over; the next one is due in an hour.
     tokio::time::sleep(Duration::from_millis(300)).await;
     let mut records = note_in_groups(&*store, 25).await;
     records.insert(0, first);

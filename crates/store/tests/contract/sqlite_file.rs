@@ -1,4 +1,4 @@
-//! The file of SQLite's: what is not ours to touch is left alone.
+//! The SQLite database file: unsupported files are left unchanged, old schemas are migrated, and locks are held while it is open.
 
 use std::time::{Duration, UNIX_EPOCH};
 
@@ -27,7 +27,7 @@ fn a_file_that_is_no_database_is_an_error() {
     assert!(error.to_string().contains("not a database"), "{error}");
 }
 
-/// A database of a program that knew one language only is taken over: what it has is said as it stands there.
+/// Migrates a database with schema version 2, which stored texts in one language: they are returned unchanged.
 #[tokio::test]
 async fn lists_from_before_both_languages_are_still_read() {
     let folder = tempfile::tempdir().unwrap();
@@ -54,9 +54,9 @@ async fn lists_from_before_both_languages_are_still_read() {
     assert_eq!((found.failures, found.late_at), (0, None));
 }
 
-/// Another process must see that the database is in use. It would else delete the write-ahead log when it closes the
-/// database, as the shell of SQLite does, and what this process writes from then on would be in a deleted file. All POSIX
-/// locks of a process on a file are released when it closes any descriptor of it.
+/// Other processes must see that the database is in use. Otherwise they delete the write-ahead log when they close the
+/// database, as the `sqlite3` shell does, and later writes of this process go to a deleted file. The locks are easily lost:
+/// POSIX releases all locks of a process on a file when the process closes any descriptor of that file.
 #[cfg(target_os = "linux")]
 #[tokio::test(flavor = "multi_thread")]
 async fn the_database_stays_locked_while_it_is_open() {
@@ -68,7 +68,7 @@ async fn the_database_stays_locked_while_it_is_open() {
         locks.lines().any(|line| line.contains("POSIX") && line.contains(&format!(":{inode} ")))
     };
     assert!(is_locked(), "by the connection that reads");
-    // The connection that writes is opened with the first write.
+    // The first write opens the write connection.
     let turn = Turn { conversation: "c".to_owned(), role: Role::User, text: "t".to_owned(), at: UNIX_EPOCH };
     store.say(turn).await.unwrap();
     assert!(is_locked(), "by both connections");

@@ -1,4 +1,4 @@
-//! How tools have fared: the same numbers whichever way a call was written, and whichever store wrote it.
+//! Tool statistics do not depend on how a call was recorded (`note`, or `begin` and `finish`) or on the store that recorded it.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Many at once.
+//! Concurrent writers: many tasks, a full queue, two stores on one database.
 
 use std::sync::Arc;
 
@@ -34,7 +34,7 @@ pub(crate) async fn a_hundred_tasks(database: Database) {
     assert_eq!(total, 500);
 }
 
-/// Calls that come faster than they are written are all kept, with their outputs: callers wait for room.
+/// Calls recorded faster than the database can write them are all kept with their outputs: backpressure delays the callers.
 pub(crate) async fn a_flood(database: Database) {
     const CALLS: usize = 30_000;
     let store = database.open().await;
@@ -55,7 +55,7 @@ pub(crate) async fn a_flood(database: Database) {
     let expect: Vec<_> = kept[..10].iter().map(|call| &call.start.record).collect();
     assert_eq!(newest.iter().map(|call| &call.start.record).collect::<Vec<_>>(), expect);
 
-    // Large outputs fill what may wait by their size.
+    // The queue is also bounded in bytes, which large outputs exhaust.
     let large = RawJson::of(&"x".repeat(1 << 20));
     let mut records = Vec::new();
     for _ in 0..80 {
@@ -91,7 +91,7 @@ pub(crate) async fn two_stores(database: Database) {
         });
     }
     tasks.join_all().await;
-    // Others see what is in the database, which is soon and not at once.
+    // Writes are asynchronous: other stores see them only after a flush.
     for store in &stores {
         store.flush().await.unwrap();
     }
@@ -101,7 +101,7 @@ pub(crate) async fn two_stores(database: Database) {
     }
 }
 
-/// A store that goes writes what it was handed.
+/// Dropping a store writes all queued calls.
 pub(crate) async fn closed_store_keeps_all(database: Database) {
     let store = database.open().await;
     for _ in 0..100 {

@@ -1,4 +1,4 @@
-//! Tool lists come back as they were kept, also after the program ended.
+//! Cached tool lists are read back unchanged, also after a restart.
 
 use std::time::{Duration, UNIX_EPOCH};
 
@@ -26,7 +26,7 @@ fn list(tools: &[&str]) -> CachedList {
     }
 }
 
-/// Of this one it is known that a call could not wait for it, and nothing else.
+/// The entry of a server that has never listed its tools: it only records that a call could not wait for it.
 fn late() -> CachedList {
     CachedList { listed_at: None, failure: None, failures: 0, ..list(&[]) }
 }
@@ -62,7 +62,7 @@ pub(crate) async fn offers_survive_a_restart(database: Database) {
         store.save_offers(&server, &offers("resources", &[])).await.unwrap();
         store.save_offers(&ServerId::new("gone"), &offers("prompts", &[ODD])).await.unwrap();
         store.forget(&ServerId::new("gone"), "f").await.unwrap();
-        // Saving the tools again leaves the rest.
+        // Saving the tool list leaves the cached prompts and resources unchanged.
         store.save(&server, &list(&[ODD])).await.unwrap();
     }
     let store = database.open().await;

@@ -30,7 +30,7 @@ fn a_damaged_database_is_told_and_left_as_it_is() {
     check("a damaged list of tables", &schema);
 }
 
-/// Another process keeps the lock: all waiting writers fail after one timeout, not one after another.
+/// While another process holds the write lock, all waiting writers fail after one shared timeout, not one timeout each.
 #[tokio::test]
 async fn a_held_database_fails_all_who_wait_at_once() {
     let folder = tempfile::tempdir().unwrap();

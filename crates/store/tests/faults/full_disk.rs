@@ -1,4 +1,4 @@
-//! A disk without room, made as a small file system of the child's own.
+//! A full disk: a tmpfs of 8 MiB in a mount namespace of the child process.
 
 use std::process::Command;
 

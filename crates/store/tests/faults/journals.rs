@@ -1,4 +1,4 @@
-//! Journals of other stores: of one that lives, and of one that ended before the database had its calls.
+//! Journals of other stores: of one that is still open, and of one that was killed before its calls were in the database.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
@@ -11,7 +11,7 @@ use crate::server_away::call;
 
 const DAY: Duration = Duration::from_secs(86_400);
 
-/// The files with that extension in the folder of the journals.
+/// The files with extension `extension` in the journal directory.
 fn journals(folder: &Path, extension: &str) -> Vec<PathBuf> {
     let files = std::fs::read_dir(folder.join("running")).into_iter().flatten();
     let mut found: Vec<PathBuf> = files.map(|file| file.unwrap().path()).collect();
@@ -53,7 +53,8 @@ async fn journal_of_a_living_store_is_neither_replayed_nor_removed() {
     assert_eq!(files(), Vec::<PathBuf>::new(), "the database has all of it");
 }
 
-/// Writes a call of each kind that began at `at`, and returns the journals that a store leaves which is killed then.
+/// Records one call of each kind that began at `at`, and returns the journals that a store killed at this point leaves
+/// behind.
 async fn left_behind(at: SystemTime) -> Vec<(String, Vec<u8>)> {
     let folder = tempfile::tempdir().unwrap();
     let store = SqliteStore::open(folder.path()).unwrap();
@@ -69,7 +70,7 @@ async fn left_behind(at: SystemTime) -> Vec<(String, Vec<u8>)> {
     files.into_iter().map(read).collect()
 }
 
-/// What is past the retention was in the database and is deleted since: a second time it must not be counted.
+/// Calls past retention were in the database and have been deleted since. Replaying them would count them twice.
 #[tokio::test]
 async fn replay_neither_stores_nor_counts_calls_past_retention() {
     for (days, expect) in [(89, 2), (91, 0)] {

@@ -1,4 +1,4 @@
-//! A program that is killed while it writes, again and again, on one database.
+//! A process that is killed while it writes, 50 times on the same database.
 
 use std::collections::HashMap;
 use std::io::{BufRead as _, BufReader};
@@ -14,7 +14,7 @@ use crate::open_with_journals;
 
 const KILLS: usize = 50;
 
-/// How far a call had come, as far as was said.
+/// The last state of a call that the killed process printed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Came {
     Begun,
@@ -73,13 +73,13 @@ async fn check(place: &str, data: &Path) {
         .collect();
     assert!(left.is_empty(), "journals of dead stores: {left:?}");
     assert!(begun >= KILLS && finished >= KILLS, "too little happened: {begun} begun, {finished} finished");
-    // What is counted is what has ended: nothing is counted twice, and nothing is left out.
+    // Statistics count each ended call exactly once.
     let counted: u64 = store.statistics().await.unwrap().iter().map(|one| one.tally().total()).sum();
     let ended = kept.values().filter(|status| **status != Status::Unknown).count();
     assert_eq!(counted, ended as u64);
 }
 
-/// What the program said until it was killed, at a random moment.
+/// Starts `store-load hammer`, kills it after a random delay of 1 to 120 ms, and returns the lines it printed.
 fn hammer_until_killed(place: &str, data: &Path) -> Vec<String> {
     let mut child = Command::new(env!("CARGO_BIN_EXE_store-load"))
         .args(["hammer", place])
@@ -103,7 +103,7 @@ fn read(lines: &[String], calls: &mut HashMap<String, Came>) {
         let words: Vec<&str> = line.split(' ').collect();
         match words[..] {
             ["noted", record, status] => {
-                // A line that was cut off by the kill names no status.
+                // The status of a line truncated by the kill is incomplete.
                 if let Some(status) = Status::named(status) {
                     calls.insert(record.to_owned(), Came::Finished(status));
                 }
@@ -119,13 +119,13 @@ fn read(lines: &[String], calls: &mut HashMap<String, Came>) {
                     *came = Came::Finished(status);
                 }
             }
-            // The last line may be cut off by the kill.
+            // The kill may truncate the last line.
             _ => assert!(!line.starts_with("refused") && !line.starts_with("unfinished"), "{line}"),
         }
     }
 }
 
-/// Nothing is said to run any more. SQLite knows at once; PostgreSQL when it notices that the connection is gone.
+/// Waits until no call is `Running`: immediate with SQLite, but PostgreSQL first has to detect that the connection is closed.
 async fn nobody_runs(store: &dyn HubStore, round: usize) {
     let running = CallQuery { status: Some(Status::Running), limit: Some(1), ..CallQuery::default() };
     let started = Instant::now();

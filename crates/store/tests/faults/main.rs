@@ -1,4 +1,4 @@
-//! Faults made for real: killed programs, a full disk, a server that goes away, a certificate from a stranger.
+//! Real faults: killed processes, damaged files, a full disk, an unavailable PostgreSQL server, an untrusted certificate.
 
 #![cfg(target_os = "linux")]
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "a failed expectation fails the test")]
@@ -16,12 +16,12 @@ use std::sync::Arc;
 use toolhub_core::ports::HubStore;
 use toolhub_store::{OpenError, StoreOptions, StorePlace, open};
 
-/// Opens the store in a folder, or at a URL.
+/// Opens the store in the folder or at the PostgreSQL URL `place`.
 async fn open_at(place: &str) -> Result<Arc<dyn HubStore>, OpenError> {
     open_with(place, None).await
 }
 
-/// The same, with journals of a database elsewhere in `data`.
+/// Like `open_at`, with the journals of a PostgreSQL store in `data`.
 async fn open_with_journals(place: &str, data: &Path) -> Result<Arc<dyn HubStore>, OpenError> {
     open_with(place, Some(data)).await
 }

@@ -1,4 +1,4 @@
-//! A PostgreSQL server that is restarted, and one that stays away.
+//! A PostgreSQL server that is restarted, and one that stays stopped.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -65,7 +65,7 @@ async fn all_counted(store: &dyn HubStore) -> (usize, u64) {
     (calls, counted)
 }
 
-/// Writers see a pause and no error, nothing is lost, and nothing is counted twice.
+/// While the server restarts, writers are delayed but get no error. No call is lost or counted twice.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_restarted_server_is_only_a_pause() {
     let server = PostgresServer::start();
@@ -103,7 +103,7 @@ async fn a_restarted_server_is_only_a_pause() {
     assert!(finished.iter().all(|record| succeeded.contains(record)));
     let (calls, counted) = all_counted(&*store).await;
     assert_eq!(counted, calls as u64 - 1 + store.lost_details());
-    // The mark that this store lives was set again on the new connection.
+    // The new connection holds the liveness lock of this store again, so that its unfinished call is still running.
     let other = open_at(&url).await.unwrap();
     let running = CallQuery { status: Some(Status::Running), ..CallQuery::default() };
     let running = other.calls(running).await.unwrap();

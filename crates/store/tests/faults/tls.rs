@@ -1,4 +1,4 @@
-//! PostgreSQL over TLS: who is at the other end is asked where the URL says so.
+//! PostgreSQL over TLS: `sslmode` and `sslrootcert` in the URL decide whether the server certificate is verified.
 
 use std::process::Command;
 
@@ -6,7 +6,7 @@ use toolhub_testkit::postgres::{PostgresServer, Stop};
 
 use crate::open_at;
 
-/// A certificate for 127.0.0.1 that only its own file vouches for, and its key.
+/// A self-signed certificate for 127.0.0.1, and its key.
 fn certificate() -> (String, String) {
     let folder = tempfile::tempdir().unwrap();
     let (file, key) = (folder.path().join("certificate"), folder.path().join("key"));
@@ -55,7 +55,7 @@ async fn certificates_are_checked_where_the_url_asks_for_it() {
     }
 }
 
-/// `0x7f000001` reaches this machine, and is not known to: it stands for a host elsewhere.
+/// `0x7f000001` resolves to 127.0.0.1, but is not recognised as a loopback address: it stands for a remote host.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_host_elsewhere_without_a_certificate_that_verifies_is_refused_by_default() {
     let server = PostgresServer::start();
@@ -70,7 +70,7 @@ async fn a_host_elsewhere_without_a_certificate_that_verifies_is_refused_by_defa
         assert!(chinese.contains("`sslmode=verify-full`"), "{chinese}");
         said
     };
-    // Without TLS at the server.
+    // A server without TLS.
     let modes = ["", "?sslmode=prefer", "?sslmode=allow", "?sslmode=require"];
     for mode in modes {
         let said = refused(&format!("{elsewhere}{mode}")).await;
@@ -83,11 +83,11 @@ async fn a_host_elsewhere_without_a_certificate_that_verifies_is_refused_by_defa
     server.give("postgresql.auto.conf", "ssl = on\n");
     server.stop(Stop::Fast);
     server.start_again();
-    // With a certificate of an unknown authority.
+    // A certificate of an unknown authority.
     for mode in modes {
         refused(&format!("{elsewhere}{mode}")).await;
     }
-    // What the owner wrote in so many words, and this machine.
+    // An explicit `sslmode=disable` and a loopback address need no verified certificate.
     assert!(open_at(&format!("{elsewhere}?sslmode=disable")).await.is_ok());
     assert!(open_at(&url).await.is_ok());
 }

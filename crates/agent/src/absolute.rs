@@ -1,12 +1,12 @@
-//! A tool that refuses a path because it is not absolute is given the same path from the folder that the request was made
-//! in: it did nothing yet, and what was meant is plain.
+//! Retries a call that a tool rejected because a path is not absolute, with the path resolved against the folder of the
+//! request. The rejected call had no effect.
 
 use std::path::Path;
 
 use serde_json::Value;
 use toolhub_core::{Lang, Outcome, RawJson, RawObject, Say as _, ToolError};
 
-/// The arguments with their paths made absolute, where the tool complained of just that.
+/// The arguments with absolute paths; `None` unless the tool's error message demands an absolute path.
 pub(crate) fn absolute(outcome: &Outcome, arguments: &RawJson, folder: &Path) -> Option<RawJson> {
     let Err(ToolError::Failed { message, .. }) = &outcome.result else { return None };
     let complaint = message.say(Lang::En).to_lowercase();
@@ -29,7 +29,7 @@ pub(crate) fn absolute(outcome: &Outcome, arguments: &RawJson, folder: &Path) ->
     changed.then(|| whole.into_raw())
 }
 
-/// Whether a text is a relative path that the complaint speaks of.
+/// Whether a text is a relative path that the error message quotes.
 fn is_relative(text: &str, complaint: &str) -> bool {
     let path = Path::new(text);
     !text.is_empty()

@@ -1,5 +1,5 @@
-//! An agent's turn: a request in, a verified answer out. With a model it talks or plans; without one, or where the model
-//! fails, rules plan.
+//! The agent loop: takes a request, returns a verified answer. With a model, the model calls tools in a conversation or makes
+//! a plan; without one, or if the model fails, the rule-based planner makes the plan.
 
 use std::collections::HashMap;
 
@@ -25,46 +25,46 @@ use crate::rules;
 use crate::step_result::StepResult;
 use crate::withheld::offered;
 
-/// How an agent works with a model.
+/// How an agent uses its model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Way {
-    /// The model calls tools while it talks.
+    /// The model calls tools during the conversation.
     #[default]
     Talk,
-    /// The model makes a plan, which is run; then it answers.
+    /// The model makes a plan; the agent runs it; then the model writes the answer.
     Plan,
 }
 
-/// An agent.
+/// Answers requests by calling tools.
 #[derive(Debug)]
 pub struct Agent<'a> {
-    /// What it works with.
+    /// Tools, policy and services that the agent uses.
     pub desk: Desk<'a>,
-    /// The model, where there is one.
+    /// The model; `None` to use rules only.
     pub model: Option<&'a dyn LanguageModel>,
-    /// How it works with it.
+    /// How the model is used.
     pub way: Way,
-    /// The owner's own words to the model.
+    /// Additional instructions of the owner for the model.
     pub instructions: Option<String>,
-    /// How tools were called with success.
+    /// Arguments of earlier successful calls, by tool.
     pub examples: HashMap<ToolName, RawJson>,
-    /// The most tokens of one reply.
+    /// Token limit of one reply.
     pub max_tokens: Option<u32>,
 }
 
-/// A request, with what was said before it.
+/// A request and the conversation before it.
 #[derive(Debug, Clone, Copy)]
 pub struct Asked<'a> {
-    /// What is asked.
+    /// The text of the request.
     pub request: &'a str,
-    /// The talk before, oldest first.
+    /// The earlier messages, oldest first.
     pub before: &'a [Message],
-    /// The day it is.
+    /// The current date.
     pub today: Date,
 }
 
 impl Agent<'_> {
-    /// Answers a request. What a model says is heard while it says it.
+    /// Answers a request. `heard` receives the model's text as it is streamed.
     pub async fn ask(&self, asked: Asked<'_>, heard: Listener<'_>) -> Answer {
         let Some(model) = self.model else { return self.by_rules(asked, Vec::new()).await };
         let model_talk = ModelTalk::new(model, heard, &self.desk);
@@ -74,7 +74,7 @@ impl Agent<'_> {
         }
     }
 
-    /// Only makes a plan: the model's where there is one, else by rules. Runs nothing.
+    /// Makes a plan without running it: by the model if there is one, else by rules.
     pub async fn plan(&self, asked: Asked<'_>) -> Result<Plan, Text> {
         let Some(model) = self.model else {
             return Ok(self.planned(asked).await);
@@ -88,7 +88,8 @@ impl Agent<'_> {
         })
     }
 
-    /// What rules plan, with the tools that the agent may use. What leans on what was said before is read with it.
+    /// Plans by rules, with the tools that the agent may use. A request that refers to earlier messages is completed from
+    /// them.
     async fn planned(&self, asked: Asked<'_>) -> Plan {
         if let Some(plan) = named_call::plan(asked.request, self.desk.servers(), &self.desk.allowed) {
             return plan;
@@ -101,8 +102,9 @@ impl Agent<'_> {
         };
         let server = named.server.as_str();
         let rest = Asked { request: &named.rest, ..asked };
-        // With the server's tools; with all tools, for requests of several parts; and with the id in its place, where it may be
-        // a value, which names no server. A plan that leaves the named server out is none.
+        // Three attempts: with the server's tools only; with all tools, for requests of several parts; and with the id left
+        // in the request, where it may be a value rather than a server. A plan that does not use the named server is
+        // rejected.
         for (words, only, named) in
             [(rest, Some(server), Some(&named)), (rest, None, Some(&named)), (asked, None, Some(&named))]
         {
@@ -117,7 +119,7 @@ impl Agent<'_> {
         Plan { problems: vec![servers.not_understood(server)], ..Plan::default() }
     }
 
-    /// What rules plan, with the tools of one server or with all.
+    /// Plans by rules, with the tools of one server or with all tools.
     async fn planned_by_rules(&self, asked: Asked<'_>, server: Option<&str>) -> Plan {
         let server = server.map(|server| (self.desk.catalog.as_ref(), server));
         let finder = AllowedFinder { finder: self.desk.finder, allowed: &self.desk.allowed, server };
@@ -128,7 +130,7 @@ impl Agent<'_> {
         if plan.problems.is_empty() {
             return plan;
         }
-        // Something lacks: perhaps the file that was spoken of before.
+        // Something is missing: retry with the file that an earlier message mentions.
         let Some((placed, file)) = rules::placed(request, &before) else { return plan };
         let with_file = rules::plan_with(&placed, &finder, asked.today).await;
         let uses = |slot: &Slot| matches!(slot, Slot::Value(value) if value.get().contains(&file));
@@ -158,7 +160,7 @@ impl Agent<'_> {
         chat.messages = messages(asked);
         let Talked { text, steps, broken } = talk(model_talk, &self.desk, (chat, asked.request)).await;
         match broken {
-            // Nothing was done yet: rules may do better than nothing.
+            // No call was made yet: fall back to rules.
             Some(why) if steps.is_empty() => {
                 self.by_rules_after(model_talk, asked, vec![instead(&why.text())]).await
             }
@@ -213,7 +215,7 @@ impl Agent<'_> {
         }
     }
 
-    /// The answer of a model, or, where it had no words, what the steps came to.
+    /// The answer with the model's text or, if that is empty, with the results of the steps.
     fn made(
         &self,
         mut text: Vec<String>,
@@ -250,7 +252,7 @@ impl Agent<'_> {
         }
     }
 
-    /// By rules where a model did not do it: what it cost is not forgotten.
+    /// Answers by rules after the model failed; keeps the token usage of the model.
     async fn by_rules_after(&self, model_talk: &ModelTalk<'_>, asked: Asked<'_>, notes: Vec<Text>) -> Answer {
         Answer { usage: model_talk.usage(), ..self.by_rules(asked, notes).await }
     }
@@ -302,12 +304,13 @@ impl Agent<'_> {
         Answer { text, steps, verification, success, failures, model: None, usage: Usage::default(), notes }
     }
 
-    /// The plan in order, or without its steps where they must not be run: something is missing, or speaks against it.
+    /// The plan in execution order. Steps that must not be run are removed: an argument is missing, or the request is
+    /// ambiguous.
     fn cautious(&self, mut plan: Plan, request: &str) -> Plan {
         if let Some(problem) = too_much(request, plan.steps.len()) {
             return Plan { problems: vec![problem], ..Plan::default() };
         }
-        // What was not proven is offered, and not run; nor is anything else that changes something.
+        // Unproven steps are shown to the user instead of being run, and so is every other step that changes something.
         let changes = plan.steps.iter().any(|step| self.changes(step));
         plan.withheld = offered(&plan, self.desk.servers());
         if plan.holds_back() {
@@ -317,14 +320,14 @@ impl Agent<'_> {
         if let Some(problem) = plan.steps.iter().find_map(|step| self.would_replace(step)) {
             return Plan { problems: vec![problem], ..Plan::default() };
         }
-        // Nothing is changed by halves. A tool without hints may change something, whatever its name says.
+        // Changes are made completely or not at all. A tool without hints counts as changing, whatever its name.
         if changes && !plan.problems.is_empty() {
             plan.steps.clear();
         }
         self.in_order(plan)
     }
 
-    /// Why a step that makes a new file is not run: the file is there, and would be gone.
+    /// The reason not to run a step that creates a file: the file exists and would be overwritten.
     fn would_replace(&self, step: &Step) -> Option<Text> {
         let name = step.tool.as_ref()?;
         let tool = &self.desk.tool(name.as_str())?.tool;
@@ -349,8 +352,8 @@ impl Agent<'_> {
         entry.is_some_and(|entry| entry.is_none_or(|entry| entry.tool.hints().read_only != Some(true)))
     }
 
-    /// The plan with every step that changes something between those before and after it: what is said in an order may
-    /// depend on it.
+    /// Makes each changing step depend on all steps before it, and each later step depend on the last change: the order of a
+    /// request may matter.
     fn in_order(&self, mut plan: Plan) -> Plan {
         let mut since: Vec<StepId> = Vec::new();
         let mut last_change: Option<StepId> = None;
@@ -379,13 +382,13 @@ impl Agent<'_> {
     }
 }
 
-/// The language of a request, which models are spoken to in.
+/// The language of a request. Prompts to the model use the same language.
 pub fn spoken(request: &str) -> Lang {
     let chinese = request.chars().any(|letter| ('\u{4e00}'..='\u{9fff}').contains(&letter));
     if chinese { Lang::Zh } else { Lang::En }
 }
 
-/// Whether a request is written in Chinese, and does not only name something so: `rename 一月 to Jan`.
+/// Whether a request is written in Chinese, as opposed to containing a Chinese name: `rename 一月 to Jan`.
 fn is_chinese(request: &str) -> bool {
     let han = request.chars().filter(|letter| ('\u{4e00}'..='\u{9fff}').contains(letter)).count();
     let is_word =
@@ -394,7 +397,7 @@ fn is_chinese(request: &str) -> bool {
     han > 0 && han >= words
 }
 
-/// What was asked and answered before, oldest first.
+/// Earlier requests with their answers, oldest first.
 fn exchanges(before: &[Message]) -> Vec<rules::Exchange<'_>> {
     let mut found: Vec<rules::Exchange<'_>> = Vec::new();
     for message in before {
@@ -423,7 +426,7 @@ fn instead(why: &Text) -> Text {
     Text::new(format!("planned by rules, without the model: {en}"), format!("未用模型，按规则制定计划：{zh}"))
 }
 
-/// A model that does the steps which have no tool.
+/// Performs steps without a tool by asking the model.
 struct Thinking<'a, 'b> {
     model_talk: &'a ModelTalk<'b>,
     lang: Lang,

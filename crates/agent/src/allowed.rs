@@ -1,32 +1,32 @@
-//! Which tools an agent may use: names, with `*` for any letters.
+//! Patterns for the tools that an agent may use: names, with `*` for any characters.
 
 /// The tools an agent may use.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Allowed(Option<Vec<String>>);
 
 impl Allowed {
-    /// Those of these names; where there is none, all.
+    /// Allows the tools that match one of the patterns; an empty list allows all tools.
     pub fn new(names: Vec<String>) -> Self {
         Self((!names.is_empty()).then_some(names))
     }
 
-    /// Those of these names; where there is none, no tool.
+    /// Allows the tools that match one of the patterns; an empty list allows no tool.
     pub fn only(names: Vec<String>) -> Self {
         Self(Some(names))
     }
 
-    /// Whether every tool is among them.
+    /// Whether all tools are allowed.
     pub fn is_everything(&self) -> bool {
         self.0.is_none()
     }
 
-    /// The patterns that none of these names fits.
+    /// The patterns that match none of these names.
     pub fn without<'a>(&'a self, names: &'a [&str]) -> impl Iterator<Item = &'a str> {
         let fits_none = |pattern: &&String| !names.iter().any(|name| fits(pattern, name));
         self.0.iter().flatten().filter(fits_none).map(String::as_str)
     }
 
-    /// Whether the tool of that name is among them.
+    /// Whether the tool of that name is allowed.
     pub fn has(&self, name: &str) -> bool {
         self.0.as_ref().is_none_or(|patterns| patterns.iter().any(|pattern| fits(pattern, name)))
     }

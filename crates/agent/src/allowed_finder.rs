@@ -1,5 +1,5 @@
-//! Finding among the tools that an agent may use: what it may not call is not found, so that no plan is made with it. A
-//! request that names a server finds that server's tools.
+//! Restricts tool search to the tools that an agent may use, so that no plan contains a tool that it may not call. If the
+//! request names a server, the search is restricted to that server's tools.
 
 use toolhub_core::finder::{Search, ToolFinder};
 use toolhub_core::{BoxFuture, RawObject};
@@ -8,14 +8,14 @@ use toolhub_engine::Catalog;
 
 use crate::allowed::Allowed;
 
-/// How much more is looked for, as some of it is left out.
+/// Factor by which the search limit is raised, because disallowed hits are removed.
 const MORE: usize = 8;
 
-/// A finder that finds only what is allowed.
+/// A finder that returns only allowed tools.
 pub(crate) struct AllowedFinder<'a> {
     pub(crate) finder: &'a dyn ToolFinder,
     pub(crate) allowed: &'a Allowed,
-    /// The server whose tools alone are found, with the catalog that lists them.
+    /// If set, only tools of this server are returned; the catalog lists them.
     pub(crate) server: Option<(&'a Catalog, &'a str)>,
 }
 
@@ -38,7 +38,7 @@ impl ToolFinder for AllowedFinder<'_> {
             let best = search.hits.first().map(|hit| hit.tool.name().clone());
             search.hits.retain(|hit| self.finds(hit.tool.name().as_str()));
             search.hits.truncate(limit);
-            // That some tool fits was said of the best one; where that may not be used, it is no longer sure.
+            // `fits` and `confidence` describe the best hit. If that hit was removed, they are lowered.
             let same = search.hits.first().map(|hit| hit.tool.name()) == best.as_ref();
             if !same {
                 search.fits = false;

@@ -1,4 +1,4 @@
-//! The answer: put together from what the steps came to, and what is held of its truth.
+//! Composes the answer from the results of the steps, and verifies it.
 
 use toolhub_core::json::canonical;
 use toolhub_core::lang::{Lang, Say as _, Text};
@@ -10,34 +10,34 @@ use crate::plan::Plan;
 use crate::step_result::StepResult;
 use crate::withheld::unserved;
 
-/// How much a failed step takes from the confidence.
+/// Confidence lost per failed step.
 const FAILURE_COST: f64 = 0.3;
-/// How much a doubt takes whether a plan is what was meant.
+/// Confidence lost per doubt about the plan.
 const DOUBT_COST: f64 = 0.35;
 
-/// What a request came to.
+/// The answer to a request.
 #[derive(Debug, Clone)]
 pub struct Answer {
-    /// The answer in words.
+    /// The answer as text.
     pub text: String,
-    /// What was done for it.
+    /// The results of the steps.
     pub steps: Vec<StepResult>,
-    /// What is held of its truth.
+    /// Result of the verification.
     pub verification: Verification,
-    /// Whether it answers the request.
+    /// Whether the request was answered.
     pub success: bool,
-    /// What failed or is missing, each in words; the text of an answer by rules ends with these lines.
+    /// Failures and missing parts, as text. The text of an answer by rules ends with these lines.
     pub failures: Vec<String>,
-    /// The model that gave it; none where rules did.
+    /// The name of the model that wrote the answer; `None` if rules did.
     pub model: Option<String>,
-    /// Tokens that a model read and wrote for it.
+    /// Tokens used by the model.
     pub usage: Usage,
-    /// What happened on the way that is worth knowing.
+    /// Remarks for the user, for example why the model was not used.
     pub notes: Vec<Text>,
 }
 
 impl Answer {
-    /// For programs.
+    /// The JSON form.
     pub fn to_json(&self, lang: Lang) -> RawObject {
         let steps: Vec<RawObject> = self.steps.iter().map(|step| step.to_json(lang)).collect();
         let say = |texts: &[Text]| RawJson::of(&texts.iter().map(|text| text.say(lang)).collect::<Vec<_>>());
@@ -64,7 +64,7 @@ impl Answer {
     }
 }
 
-/// What is held of all steps together: the least sure one decides, and a failure is an issue.
+/// Verifies all steps together: the lowest confidence counts, and each failure is an issue.
 pub(crate) fn verified(steps: &[StepResult], plan: &Plan) -> Verification {
     let mut issues: Vec<Text> = Vec::new();
     let mut confidence: f64 = if steps.is_empty() { 0.5 } else { 0.95 };
@@ -84,7 +84,7 @@ pub(crate) fn verified(steps: &[StepResult], plan: &Plan) -> Verification {
     }
     issues.extend(unserved(plan));
     issues.extend(plan.problems.iter().chain(&plan.withheld).chain(&plan.doubts).cloned());
-    // How often such plans are right was measured, doubts included; where no rule made the plan, doubts count by themselves.
+    // The measured confidence of a plan by rules includes its doubts; other plans lose `DOUBT_COST` for each.
     match plan.confidence {
         Some(measured) => confidence = confidence.min(measured),
         None => confidence -= DOUBT_COST * plan.doubts.len() as f64,
@@ -94,10 +94,10 @@ pub(crate) fn verified(steps: &[StepResult], plan: &Plan) -> Verification {
     Verification { verified: issues.is_empty(), confidence, issues }
 }
 
-/// Holds a model's words against what the steps came to: a number that stands nowhere else is its own.
+/// Compares the model's answer with the results: a number that occurs neither in the request nor in a result may be invented.
 pub(crate) fn check_words(found: &mut Verification, (answer, request): (&str, &str), steps: &[StepResult]) {
     if steps.is_empty() {
-        // Nothing speaks for it but the model.
+        // No tool result supports the answer.
         found.verified = false;
         return;
     }
@@ -117,7 +117,7 @@ pub(crate) fn check_words(found: &mut Verification, (answer, request): (&str, &s
     }
 }
 
-/// The numbers in a text, without signs, thousands and zeros at the end of a fraction.
+/// The numbers in a text, without signs, thousands separators and trailing zeros of a fraction.
 fn numbers(text: &str) -> Vec<String> {
     let digits = |letter: char| letter.is_ascii_digit() || matches!(letter, '.' | ',');
     text.split(|letter: char| !digits(letter))
@@ -133,11 +133,11 @@ fn numbers(text: &str) -> Vec<String> {
         .collect()
 }
 
-/// An answer that no model worded.
+/// An answer composed without a model.
 pub(crate) struct Composed {
-    /// What the steps came to; empty where none came to anything.
+    /// The results of the steps; empty if there are none.
     results: Vec<String>,
-    /// What failed or is missing.
+    /// Failures and missing parts.
     pub(crate) failures: Vec<String>,
 }
 
@@ -147,7 +147,7 @@ impl Composed {
     }
 }
 
-/// The answer without a model: what the steps came to that no other step used, and what failed.
+/// Composes an answer without a model: the results that no other step used, and the failures.
 pub(crate) fn composed(plan: &Plan, steps: &[StepResult], lang: Lang) -> Composed {
     let used = |step: &StepResult| {
         let takes = |other: &crate::plan::Step| {
@@ -159,7 +159,7 @@ pub(crate) fn composed(plan: &Plan, steps: &[StepResult], lang: Lang) -> Compose
         };
         plan.steps.iter().any(takes)
     };
-    // A talk has no plan, and a model that went round in circles says the same again: the last time is the newest.
+    // A conversation has no plan, and a model in a loop repeats calls: only the last of identical calls is shown.
     let again = |place: usize| {
         plan.steps.is_empty() && steps.iter().skip(place + 1).any(|later| same_call(&steps[place], later))
     };
@@ -192,19 +192,19 @@ pub(crate) fn composed(plan: &Plan, steps: &[StepResult], lang: Lang) -> Compose
         }
     }
     failures.extend(plan.problems.iter().chain(&plan.withheld).map(|problem| problem.say(lang)));
-    // What is left out is said first: an answer to a part may be taken for the whole.
+    // Unserved parts are listed first, so that a partial answer is not taken for a complete one.
     let results = left_out.into_iter().chain(lines).collect();
     Composed { results, failures }
 }
 
-/// Whether two steps called the same tool with the same arguments, both with success.
+/// Whether two steps called the same tool successfully with the same arguments.
 pub(crate) fn same_call(left: &StepResult, right: &StepResult) -> bool {
     let written = |given: &RawJson| canonical(given.get()).unwrap_or_else(|| given.get().to_owned());
     let call = |step: &StepResult| (step.tool.clone(), step.arguments.as_ref().map(written));
     left.success() && right.success() && left.tool.is_some() && call(left) == call(right)
 }
 
-/// Whether a step's arguments take what another came to; coming after it alone is no use of it.
+/// Whether a step's arguments contain another step's result; a mere dependency does not count.
 fn uses(step: &crate::plan::Step, other: &StepResult) -> bool {
     step.arguments.iter().any(|(_, slot)| match slot {
         crate::plan::Slot::ResultOf(id) => *id == other.id,
@@ -213,7 +213,7 @@ fn uses(step: &crate::plan::Step, other: &StepResult) -> bool {
     })
 }
 
-/// What tells a result from the others: what was to be done or, where that was the same, what it was done with.
+/// The label of a result: the description of the step or, if several steps have the same description, the arguments.
 fn label(step: &StepResult, alike: bool) -> String {
     let given = step.arguments.as_ref().and_then(RawJson::object).unwrap_or_default();
     let texts: Vec<String> = given.iter().filter_map(|(_, value)| value.decode().ok()).collect();
@@ -230,7 +230,7 @@ fn labelled(step: &StepResult, what: &str, lang: Lang) -> String {
     lang.pick(format!("{what}:{separator}{text}"), format!("{what}：{separator}{text}"))
 }
 
-/// What the steps came to, as a model is told of it: data, with its source named.
+/// The results of the steps for a prompt: marked as data, with their sources.
 pub(crate) fn as_data(steps: &[&StepResult], lang: Lang) -> String {
     let mut text = String::new();
     for step in steps {

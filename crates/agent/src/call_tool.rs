@@ -1,16 +1,16 @@
-//! What a call of `call_tool` calls in the end: permissions are decided by that tool, not by `call_tool`.
+//! Resolves the tool that a `call_tool` call reaches: permissions are decided by that tool, not by `call_tool`.
 
 use toolhub_core::{CallBy, Mending, RawJson, ToolCall, ToolName};
 
 const CALL_TOOL: &str = "call_tool";
-/// The members of its arguments.
+/// The members of the arguments of `call_tool`.
 const MEMBERS: [&str; 3] = ["name", "arguments", "source"];
 
-/// What a call reaches.
+/// The tool that a call reaches.
 pub(crate) struct CallTarget {
     pub(crate) tool: ToolName,
     pub(crate) arguments: RawJson,
-    /// The source that it names, if any.
+    /// The source that the call names, if any.
     pub(crate) source: Option<String>,
 }
 

@@ -1,11 +1,11 @@
-//! When a plan by rules is not run although it could be: rules see what a request speaks of, and not whether it is wished
-//! for. What changes something is run only where nothing in the request speaks against it.
+//! Decides when a plan by rules is not run although it is complete. Rules recognise the operation in a request, but not
+//! whether it is wanted: a change is run only if the request contains no negation, condition or question.
 
 use toolhub_core::lang::Text;
 
-/// Steps that one request may ask for.
+/// Maximum number of steps of one request.
 const MOST_STEPS: usize = 40;
-/// What rules read of a request, in bytes.
+/// Maximum length of a request for rules, in bytes.
 pub(crate) const LONGEST: usize = 8 << 10;
 
 const NEGATIONS: [&str; 24] = [
@@ -49,7 +49,7 @@ const HOW: [&str; 12] = [
     "what happens if",
 ];
 
-/// Words of a question whether something should be done, of a condition, and of a choice.
+/// Words that mark a question whether to do something, a condition, or an alternative.
 const OPEN: [&str; 22] = [
     "should i",
     "shall i",
@@ -75,7 +75,7 @@ const OPEN: [&str; 22] = [
     "或者",
 ];
 
-/// Words that begin a question about what was done.
+/// Words that begin a question about a past action.
 const PAST: [&str; 12] = [
     "did ",
     "was ",
@@ -90,7 +90,7 @@ const PAST: [&str; 12] = [
     "hasn't ",
     "didn't ",
 ];
-/// The same in Chinese, anywhere.
+/// The Chinese equivalents, at any position.
 const PAST_HAN: [&str; 13] = [
     "了没有",
     "了没？",
@@ -107,14 +107,14 @@ const PAST_HAN: [&str; 13] = [
     "什么时候被",
 ];
 
-/// Whether a request asks whether or by whom something was done.
+/// Whether a request is a question about a past action: whether it was done, or by whom.
 pub(crate) fn asks_of_the_past(request: &str) -> bool {
     let own = own_words(&request.to_lowercase());
     PAST.iter().any(|word| own.trim_start().starts_with(word))
         || PAST_HAN.iter().any(|word| own.contains(word))
 }
 
-/// Whether a request says that something is not to be done, or asks how it is done.
+/// Whether a request forbids an action, or is a question about how to do it.
 pub(crate) fn forbids(request: &str) -> bool {
     let own = own_words(&request.to_lowercase());
     let negated = NEGATIONS.iter().filter(|word| !["without", "avoid", "instead of"].contains(*word));
@@ -125,7 +125,7 @@ pub(crate) fn forbids(request: &str) -> bool {
     })
 }
 
-/// Where a Chinese request asks how something is done.
+/// The position of the question word in a Chinese how-to question.
 pub(crate) fn how_at(request: &str) -> Option<usize> {
     let found = ["怎么", "如何", "怎样"].iter().filter_map(|word| request.find(word)).min()?;
     let state = ["怎么样", "怎样了", "怎么用", "怎么回事", "怎么说"]
@@ -134,13 +134,13 @@ pub(crate) fn how_at(request: &str) -> Option<usize> {
     (!state).then_some(found)
 }
 
-/// A text without the words in which 别 negates nothing.
+/// The text without the words in which 别 is not a negation.
 fn plain_han(text: &str) -> String {
     let words = ["区别", "分别", "类别", "级别", "特别", "别名", "识别", "性别", "怎么样", "怎样了"];
     words.iter().fold(text.to_owned(), |text, word| text.replace(word, ""))
 }
 
-/// The request without what stands in quotes or in formulas: that is only handed on.
+/// The request without quoted texts and formulas: they are values, not instructions.
 pub(crate) fn own_words(request: &str) -> String {
     let mut left = String::with_capacity(request.len());
     let mut until: Option<char> = None;
@@ -149,7 +149,7 @@ pub(crate) fn own_words(request: &str) -> String {
         match until {
             Some(end) if letter == end => until = None,
             Some(_) => {}
-            // An apostrophe within a word is none.
+            // An apostrophe within a word does not open a quotation.
             None if letter == '\'' && before.is_alphanumeric() => left.push(letter),
             None => match letter {
                 '"' | '\'' | '`' => until = Some(letter),
@@ -166,7 +166,7 @@ pub(crate) fn own_words(request: &str) -> String {
     left
 }
 
-/// Why a plan that changes something must not be run for this request.
+/// The reason not to run a plan that changes something, if the request contains one.
 pub(crate) fn against(request: &str) -> Option<Text> {
     let request = own_words(&request.to_lowercase());
     // 删除了 is a past deletion, not the exception 除了.
@@ -175,7 +175,7 @@ pub(crate) fn against(request: &str) -> Option<Text> {
         true => has_word(&request, word),
         false => han.contains(**word),
     };
-    // 别 is a part of many words that negate nothing.
+    // 别 is part of many words that are not negations.
     let plain = plain_han(&request);
     if let Some(word) =
         NEGATIONS.iter().find(|word| if word.is_ascii() { has(word) } else { plain.contains(**word) })
@@ -205,7 +205,7 @@ pub(crate) fn against(request: &str) -> Option<Text> {
     })
 }
 
-/// Words that make everything after them depend on something.
+/// Words that introduce a condition.
 const CONDITIONS: [&str; 16] = [
     "if",
     "unless",
@@ -225,7 +225,7 @@ const CONDITIONS: [&str; 16] = [
     "的话",
 ];
 
-/// Whether a request is to be carried out under a condition.
+/// Whether a request contains a condition.
 pub(crate) fn is_conditional(request: &str) -> bool {
     let own = own_words(&request.to_lowercase());
     CONDITIONS.iter().any(|word| match word.is_ascii() {
@@ -241,7 +241,7 @@ fn has_word(text: &str, word: &str) -> bool {
     })
 }
 
-/// Why a request is too much for rules.
+/// The reason why a request exceeds the limits of the rules.
 pub(crate) fn too_much(request: &str, steps: usize) -> Option<Text> {
     if request.len() > LONGEST {
         return Some(Text::new(

@@ -1,10 +1,10 @@
-//! What a call will change, read from the tool's name and its arguments: for confirmations and refusals.
+//! Describes the change that a call would make, derived from the tool's name and arguments; for confirmations and refusals.
 
 use serde_json::Value;
 use toolhub_core::lang::Text;
 use toolhub_core::{RawJson, ToolName};
 
-/// Longest value that is shown, in characters.
+/// Maximum length of a displayed value, in characters.
 const MAX_VALUE_CHARS: usize = 120;
 
 const DELETING: [&str; 14] = [
@@ -27,25 +27,25 @@ const FILE: [&str; 9] =
     ["file", "path", "filename", "filepath", "uri", "url", "document", "workbook", "文件"];
 const CONTAINER: [&str; 4] = ["sheet", "worksheet", "table", "工作表"];
 
-/// What a call will change.
+/// Description of the change that a call would make.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ChangeSummary {
     tool: String,
-    /// Whether the tool deletes by its name.
+    /// Whether the tool's name contains a verb of deletion.
     pub deletes: bool,
-    /// The file, sheet and range, or the other plain arguments; `None` where there are none.
+    /// The file, sheet and range, or else the other scalar arguments; `None` if there are none.
     pub target: Option<String>,
 }
 
 impl ChangeSummary {
-    /// Reads a call.
+    /// Derives the summary from a call.
     pub fn new(tool: &ToolName, arguments: &RawJson) -> Self {
         let name = tool.as_str();
         let deletes = words(name).iter().any(|word| DELETING.contains(&word.as_str()));
         Self { tool: name.to_owned(), deletes, target: target(&arguments.value()) }
     }
 
-    /// What will happen, as the beginning of a sentence about the tool: "`apply_formula` will change a.xlsx, Sheet1!B5".
+    /// The description as the beginning of a sentence: "`apply_formula` will change a.xlsx, Sheet1!B5".
     pub fn text(&self) -> Text {
         let tool = &self.tool;
         match (&self.target, self.deletes) {
@@ -82,7 +82,7 @@ fn words(name: &str) -> Vec<String> {
     words
 }
 
-/// The file, the sheet and the range that the arguments name; else every plain argument as `name=value`.
+/// The file, the sheet and the range in the arguments; else every scalar argument as `name=value`.
 fn target(arguments: &Value) -> Option<String> {
     let members = arguments.as_object()?;
     let plain = |value: &Value| match value {
@@ -110,7 +110,7 @@ fn target(arguments: &Value) -> Option<String> {
     let used =
         |words: &[String]| has(words, &FILE) || has(words, &CONTAINER) || has(words, &["cell", "range"]);
     let shown: Vec<String> = match &file {
-        // What else decides where something changes: rows, columns, names; not what is written there.
+        // Other arguments that determine the position of the change (rows, columns, names), but not the written content.
         Some(_) => members
             .iter()
             .filter(|(name, _)| {

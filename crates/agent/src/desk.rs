@@ -1,5 +1,4 @@
-//! What an agent works with: who runs calls, who finds tools, which tools it may use, and who is asked before something is
-//! destroyed.
+//! The context of an agent: tool caller, tool finder, allowed tools, and the permission check for destructive calls.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -22,27 +21,27 @@ use crate::allowed::Allowed;
 use crate::change_summary::ChangeSummary;
 use crate::server_choice::ServerChoice;
 
-/// How much of a request is remembered with its calls, in characters.
+/// Length to which a request is truncated when it is stored with its calls, in characters.
 const REMEMBERED: usize = 1_000;
 
-/// Somebody who may be asked before a tool destroys something.
+/// Asks the user for permission before a destructive call.
 pub trait Permission: Send + Sync {
-    /// Whether the call may be made.
+    /// Returns whether the call may be made.
     fn allow<'a>(&'a self, tool: &'a ToolName, arguments: &'a RawJson) -> BoxFuture<'a, Consent>;
 }
 
-/// What somebody said to that.
+/// The result of a permission check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Consent {
-    /// It may be made.
+    /// The call may be made.
     Given,
-    /// It may not.
+    /// The call may not be made.
     Refused,
-    /// There is nobody to be asked.
+    /// No user is connected to confirm the call.
     Nobody,
 }
 
-/// Nobody is there to be asked: what destroys is not run.
+/// Permission without a user: destructive calls are not run.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct NobodyThere;
 
@@ -52,7 +51,7 @@ impl Permission for NobodyThere {
     }
 }
 
-/// Whoever asked has agreed beforehand.
+/// Permission for a user who has agreed in advance: all calls are allowed.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct AgreedBefore;
 
@@ -62,16 +61,16 @@ impl Permission for AgreedBefore {
     }
 }
 
-/// How far an agent may go for one request.
+/// Limits for one request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Budget {
-    /// How often a model is asked.
+    /// Maximum number of requests to the model.
     pub rounds: u32,
-    /// How long all of it may take.
+    /// Maximum total duration.
     pub time: Duration,
-    /// Tokens that a model may read and write.
+    /// Maximum number of tokens, input and output.
     pub tokens: u64,
-    /// Tokens of the prompt that tell of tools.
+    /// Maximum number of prompt tokens for tool descriptions.
     pub prompt_tokens: usize,
 }
 
@@ -81,35 +80,35 @@ impl Default for Budget {
     }
 }
 
-/// What an agent works with.
+/// The context of an agent.
 pub struct Desk<'a> {
-    /// Who runs calls.
+    /// Runs calls.
     pub caller: &'a dyn ToolCaller,
-    /// Who finds tools.
+    /// Finds tools.
     pub finder: &'a dyn ToolFinder,
-    /// The tools there are.
+    /// The available tools.
     pub catalog: Arc<Catalog>,
-    /// How calls are routed: which servers the owner declared equivalent.
+    /// Routing policy: the servers that the owner declared equivalent.
     pub policy: Arc<Policy>,
     /// Configured servers that have no tools now: disabled, or not listed.
     pub unavailable: Vec<String>,
-    /// Who hears what happens.
+    /// Receives events.
     pub events: &'a dyn EventSink,
-    /// Who is asked before something is destroyed.
+    /// Confirms destructive calls.
     pub permission: &'a dyn Permission,
     /// The tools that may be used.
     pub allowed: Allowed,
-    /// How much of a result a model is shown.
+    /// Truncation limits for results in a prompt.
     pub lengths: Lengths,
-    /// How far it may go.
+    /// Limits for one request.
     pub budget: Budget,
-    /// The conversation that all belongs to.
+    /// The conversation that the calls belong to.
     pub conversation: Option<Arc<str>>,
-    /// The folder that relative paths of a request are meant from.
+    /// The folder against which relative paths of a request are resolved.
     pub folder: PathBuf,
-    /// The language for people.
+    /// The language of messages to the user.
     pub lang: Lang,
-    /// Milliseconds that the user took to answer questions.
+    /// Total time that the user took to answer questions, in milliseconds.
     pub waited: Arc<AtomicU64>,
 }
 
@@ -123,23 +122,23 @@ impl std::fmt::Debug for Desk<'_> {
 }
 
 impl Desk<'_> {
-    /// Tells the listeners of something.
+    /// Emits an event.
     pub(crate) fn tell(&self, kind: EventKind) {
         self.events.emit(Event::now(None, kind));
     }
 
-    /// The tool of that name, or of `server__tool`, that would be called first.
+    /// The first tool of that name, or of `server__tool`.
     pub(crate) fn tool(&self, name: &str) -> Option<Arc<Entry>> {
         self.servers().tool(name).map(|(entry, _)| Arc::clone(entry))
     }
 
-    /// Which server is meant, where several offer a tool.
+    /// Selects a server if several offer a tool.
     pub(crate) fn servers(&self) -> ServerChoice<'_> {
         ServerChoice { catalog: &self.catalog, policy: &self.policy, unavailable: &self.unavailable }
     }
 
-    /// Runs a call that serves `request`, if the agent may use the tool and, for a destructive one, the user agrees.
-    /// Also returns how long the user took to answer: that is no time of the call.
+    /// Runs a call for `request`, if the agent may use the tool and, for a destructive tool, the user agrees. Also returns
+    /// how long the user took to answer, which does not count as duration of the call.
     pub(crate) async fn call(&self, call: ToolCall, request: &str) -> (Outcome, Duration) {
         let mut call = self.servers().resolved(call);
         let asked = Instant::now();
@@ -181,7 +180,7 @@ impl Desk<'_> {
                 format!("`{name}` 不在该智能体可用的工具之内"),
             )));
         }
-        // What is not in the catalog was never checked: a server may list it while the call is made.
+        // A tool outside the catalog has no checked hints, and a server may list it while the call is being made: reject it.
         if call.by == CallBy::Name && tools.is_empty() {
             let near = self.finder.near(name.as_str());
             let near = near.into_iter().filter(|near| self.allowed.has(near)).collect();
@@ -212,7 +211,7 @@ impl Desk<'_> {
         }
     }
 
-    /// What a model, or an answer, is shown of an outcome.
+    /// The outcome, truncated for a prompt or an answer.
     pub(crate) fn brief(&self, outcome: &Outcome) -> Outcome {
         let place = outcome.source();
         let mut named = self.catalog.named(outcome.tool.as_str());

@@ -1,4 +1,4 @@
-//! Running a plan: steps that wait for nothing run side by side, each by its tool's name, else by what it is good for.
+//! Runs a plan. Steps without pending dependencies run concurrently, each by tool name, with a fallback by capability.
 
 use std::collections::HashMap;
 use std::time::Instant;
@@ -12,12 +12,12 @@ use crate::fill_in::{Results, fill_in};
 use crate::plan::{Plan, Slot, Step, StepId};
 use crate::step_result::StepResult;
 
-/// Steps that may run at once.
+/// Maximum number of concurrent steps.
 const AT_ONCE: usize = 8;
 
-/// Whoever does a step that has no tool: a model, by thought alone.
+/// Performs steps that have no tool, by asking a model.
 pub(crate) trait Thinker: Send + Sync {
-    /// What the step comes to, given what others came to.
+    /// Returns the result of the step, given the results of other steps.
     fn think<'a>(
         &'a self,
         step: &'a Step,
@@ -25,7 +25,7 @@ pub(crate) trait Thinker: Send + Sync {
     ) -> toolhub_core::BoxFuture<'a, Result<String, Text>>;
 }
 
-/// Runs every step of a plan; the results stand in its order.
+/// Runs every step of a plan. The results are in the order of the plan.
 pub(crate) async fn execute(
     plan: &Plan,
     request: &str,
@@ -50,7 +50,7 @@ pub(crate) async fn execute(
         }
         match running.next().await {
             Some(result) => drop(done.insert(result.id.clone(), result)),
-            // Steps that wait for one another in a circle are never run.
+            // Steps of a dependency cycle are never run.
             None => break,
         }
     }
@@ -146,7 +146,7 @@ async fn with_tool(
     finished(step, desk, (call, outcome), started + waited).await
 }
 
-/// Whether somebody else may be asked: the tool could not be used at all, and certainly did nothing.
+/// Whether another tool may be tried: this one was unusable, and the call certainly had no effect.
 fn may_fall_back(error: &ToolError) -> bool {
     let unusable = matches!(
         error,
@@ -159,8 +159,8 @@ fn may_fall_back(error: &ToolError) -> bool {
     unusable && error.effect() == Effect::None
 }
 
-/// Whether a tool of another source may serve the step: it names no server, and reads only. A change belongs where the
-/// request put it.
+/// Whether a tool of another source may replace the step's tool: the step names no server, and the tool is read-only. A
+/// change must not be redirected.
 fn may_be_replaced(step: &Step, desk: &Desk<'_>) -> bool {
     let reads = |name: &ToolName| {
         let mut named = desk.catalog.named(name.as_str()).peekable();
@@ -169,7 +169,7 @@ fn may_be_replaced(step: &Step, desk: &Desk<'_>) -> bool {
     step.source.is_none() && step.tool.as_ref().is_some_and(reads)
 }
 
-/// What a call that was made for a step came to.
+/// The result of a step from the outcome of its call.
 pub(crate) async fn finished(
     step: &Step,
     desk: &Desk<'_>,
@@ -198,14 +198,14 @@ pub(crate) async fn finished(
     }
 }
 
-/// Some servers say that they failed in words alone.
+/// Detects errors that a server reports as text, without `isError`.
 fn says_error(text: &str) -> Option<Text> {
     let said = text.trim_start();
     let failed = ["Error:", "ERROR:", "错误：", "错误:"].iter().any(|word| said.starts_with(word));
     failed.then(|| Text::from(said.trim_end().to_owned()))
 }
 
-/// The output as text: its own, else its data.
+/// The output as text: its text blocks, else its structured content.
 fn shown(output: &toolhub_core::ToolOutput) -> String {
     let (texts, _) = output.texts();
     match texts.is_empty() {

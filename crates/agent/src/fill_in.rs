@@ -1,4 +1,4 @@
-//! Putting what earlier steps came to into the arguments of a later one, as the schema wants it.
+//! Inserts the results of earlier steps into the arguments of a later step, converted to the type in the schema.
 
 use std::collections::HashMap;
 
@@ -9,10 +9,10 @@ use toolhub_core::lang::Text;
 use crate::plan::{Slot, StepId};
 use crate::step_result::StepResult;
 
-/// What steps came to, by their ids.
+/// Results of steps by step id.
 pub(crate) type Results<'a> = HashMap<&'a str, &'a StepResult>;
 
-/// The value of an argument.
+/// Returns the value of an argument.
 pub(crate) fn fill_in(
     name: &str,
     slot: &Slot,
@@ -49,13 +49,13 @@ fn result<'a>(id: &str, results: &Results<'a>) -> Result<&'a StepResult, Text> {
     })
 }
 
-/// `{{id}}` and nothing else.
+/// The id in a text that consists of `{{id}}` only.
 fn only_placeholder(text: &str) -> Option<&str> {
     let id = text.trim().strip_prefix("{{")?.strip_suffix("}}")?;
     (!id.contains(['{', '}'])).then(|| id.trim())
 }
 
-/// The type that the schema names for an argument.
+/// The type of an argument in the schema.
 fn wanted(name: &str, schema: Option<&RawJson>) -> Option<String> {
     let parameter = schema?.object()?.get("properties")?.object()?.get(name)?.object()?;
     parameter.get("type")?.decode().ok()
@@ -90,7 +90,7 @@ fn as_wanted(result: &StepResult, kind: Option<&str>, (name, id): (&str, &str)) 
     }
 }
 
-/// The last number in a text, as it is written there but for its thousands.
+/// The last number in a text, without thousands separators.
 fn last_number(text: &str) -> Option<RawJson> {
     let ends: Vec<&str> = text
         .split(|letter: char| {

@@ -8,7 +8,7 @@ use toolhub_engine::Catalog;
 
 use crate::allowed::Allowed;
 
-/// Tools that are named per source.
+/// Maximum number of tools listed per source.
 const MAX_NAMES: usize = 6;
 
 const GREETINGS: [&str; 20] = [

@@ -1,4 +1,4 @@
-//! Whether a plan has the calls that were expected: the rules by which planners are measured. What to plan is left to planners.
+//! Compares a plan with the expected calls: the scoring rules for evaluating planners.
 
 use std::collections::BTreeMap;
 
@@ -6,39 +6,39 @@ use serde_json::Value;
 
 use crate::plan::{Plan, Slot, Step};
 
-/// How an argument is written whose value an earlier step will give.
+/// Placeholder for an argument whose value is the result of an earlier step.
 pub const RESULT: &str = "<result>";
 
-/// A call that is expected.
+/// An expected call.
 #[derive(Debug, Clone, serde::Deserialize)]
 pub struct Expected {
-    /// The names that are right.
+    /// The accepted tool names.
     pub tool: Vec<String>,
-    /// For each argument the values that are right, `""` among them where it may be left out.
+    /// The accepted values of each argument. `""` among them means that the argument may be omitted.
     #[serde(default)]
     pub arguments: BTreeMap<String, Vec<Value>>,
 }
 
-/// What a plan got right.
+/// The score of a plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Verdict {
-    /// The tools, as often as each is wanted, and no other.
+    /// The plan has exactly the expected tools, each as often as expected.
     pub tools: bool,
-    /// The tools with all their arguments.
+    /// The tools and all their arguments are as expected.
     pub arguments: bool,
 }
 
-/// Compares what a plan would run with what was expected; the order of calls does not matter.
+/// Compares the calls that a plan would run with the expected calls, in any order.
 pub fn judge(plan: &Plan, expected: &[Expected]) -> Verdict {
     compare(plan.runnable(), expected)
 }
 
-/// Compares what a plan offers, whether or not it would be run, with what was expected.
+/// Compares all calls of a plan, including those that would not be run, with the expected calls.
 pub fn judge_offered(plan: &Plan, expected: &[Expected]) -> Verdict {
     compare(plan.steps.iter(), expected)
 }
 
-/// The calls that a plan would run, that may change something, and that were not expected, or not with these arguments.
+/// The changing calls that a plan would run and that are not expected, or not with these arguments.
 pub fn wrong_changes<'a>(plan: &'a Plan, expected: &[Expected]) -> Vec<&'a Step> {
     let changes = plan.runnable().filter(|step| plan.changing.contains(&step.id));
     changes.filter(|step| !expected.iter().any(|wanted| all_right(step, wanted))).collect()
@@ -53,7 +53,7 @@ fn compare<'a>(steps: impl Iterator<Item = &'a Step>, expected: &[Expected]) -> 
     Verdict { tools: pairs(names_right), arguments: pairs(all_right) }
 }
 
-/// Whether each of `count` on one side can have one of its own on the other: augmenting paths, as the sides are small.
+/// Whether a perfect bipartite matching of size `count` exists. Uses augmenting paths, as the sets are small.
 fn all_paired(count: usize, fits: &dyn Fn(usize, usize) -> bool) -> bool {
     fn find(
         one: usize,
@@ -104,7 +104,7 @@ fn slot_right(slot: &Slot, right: &[Value]) -> bool {
     in_rows || right.iter().any(|right| same(&value, right))
 }
 
-/// A value in which what another step will give is written as such.
+/// The value with `{{id}}` placeholders replaced by `RESULT`.
 fn with_results(value: Value) -> Value {
     match value {
         Value::String(text) if text.trim().starts_with("{{") && text.trim().ends_with("}}") => {
@@ -115,8 +115,8 @@ fn with_results(value: Value) -> Value {
     }
 }
 
-/// Whether a value is as good as another: numbers by value, texts without regard to case, blanks and some marks, the
-/// members of objects by lists of what is right.
+/// Whether two values are equivalent: numbers by value; texts without regard to case, blanks and some punctuation; members of
+/// objects by lists of accepted values.
 fn same(given: &Value, right: &Value) -> bool {
     match (given, right) {
         (Value::String(given), Value::String(right)) => plain(given) == plain(right),

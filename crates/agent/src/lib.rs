@@ -1,4 +1,4 @@
-//! From a request in words to a verified answer, with a language model and without one.
+//! Turns a request in natural language into a verified answer, with or without a language model.
 
 mod absolute;
 mod agent;
@@ -33,7 +33,7 @@ pub use plan::{Plan, Step, StepId};
 pub use server_choice::ServerChoice;
 pub use step_result::StepResult;
 
-/// The day it is where this runs.
+/// The current date in the local time zone.
 pub fn today() -> jiff::civil::Date {
     jiff::Zoned::now().date()
 }

@@ -1,4 +1,4 @@
-//! A plan that a model made: read from its JSON, held to what a plan can be.
+//! Requests a plan from a model, parses its JSON and validates it.
 
 use std::collections::HashSet;
 
@@ -10,19 +10,19 @@ use crate::desk::Desk;
 use crate::model_talk::{ModelTalk, NoReply};
 use crate::plan::{Complexity, Plan, Slot, Step, StepId};
 
-/// Steps that a plan may have.
+/// Maximum number of steps of a plan.
 const STEPS: usize = 12;
 
-/// Why there is no plan.
+/// Why the model made no plan.
 #[derive(Debug)]
 pub(crate) enum NoPlan {
-    /// The model gave no answer.
+    /// The model did not reply.
     NoReply(NoReply),
-    /// Its answer is none.
+    /// The reply is not a valid plan.
     Nonsense(Text),
 }
 
-/// Has the model make a plan.
+/// Requests a plan from the model.
 pub(crate) async fn plan(
     talk: &ModelTalk<'_>,
     desk: &Desk<'_>,
@@ -66,7 +66,7 @@ fn schema() -> RawJson {
     }))
 }
 
-/// Reads a plan; prose and fences around it do no harm.
+/// Parses a plan. Text and code fences around the JSON are ignored.
 pub(crate) fn read(text: &str, desk: &Desk<'_>) -> Option<Plan> {
     let inner = text.get(text.find('{')?..=text.rfind('}')?)?;
     let plan = RawJson::parse(inner.to_owned()).ok()?.object()?;
@@ -75,7 +75,7 @@ pub(crate) fn read(text: &str, desk: &Desk<'_>) -> Option<Plan> {
     let mut steps = Vec::new();
     for (index, raw) in listed.iter().take(STEPS).enumerate() {
         let step = step(&raw.object()?, index, desk)?;
-        // A second step of the same id could never be told from the first.
+        // Step ids must be unique.
         if !seen.insert(step.id.clone()) {
             return None;
         }
@@ -92,7 +92,7 @@ fn step(raw: &RawObject, index: usize, desk: &Desk<'_>) -> Option<Step> {
     let text = |key: &str| {
         raw.get(key).and_then(|value| match value.decode::<String>() {
             Ok(text) => Some(text),
-            // Ids are often written as numbers.
+            // Models often write ids as numbers.
             Err(_) => value.value().as_i64().map(|number| number.to_string()),
         })
     };
@@ -106,7 +106,7 @@ fn step(raw: &RawObject, index: usize, desk: &Desk<'_>) -> Option<Step> {
         .filter_map(|id| id.decode::<String>().ok().or_else(|| id.value().as_i64().map(|id| id.to_string())))
         .map(StepId::new)
         .collect();
-    // What is used must have come before, whether the model says so or not.
+    // A step depends on every step whose result it uses, even if the model does not list it.
     for used in placeholders(&arguments) {
         if !dependencies.contains(&used) {
             dependencies.push(used);
@@ -141,7 +141,7 @@ fn placeholders(arguments: &RawObject) -> Vec<StepId> {
     found
 }
 
-/// What a model is asked to think about.
+/// The prompt for a step without a tool.
 pub(crate) fn thought(description: &str, known: &str, lang: Lang) -> String {
     lang.pick(
         format!("Do this step and give its result alone: {description}\n\nWhat is known, as data:\n{known}"),

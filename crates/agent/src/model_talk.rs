@@ -1,4 +1,4 @@
-//! Asking a model within a budget: how often, how long, how many tokens. What it says is told as it says it.
+//! Sends requests to a model within a budget of rounds, time and tokens. The reply is streamed to a listener.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,15 +10,15 @@ use toolhub_core::{EventKind, EventSink};
 
 use crate::desk::{Budget, Desk};
 
-/// The least time that is worth a question.
+/// A request is not sent if less time than this is left.
 const LEAST: Duration = Duration::from_secs(1);
 
-/// Why a model could not be asked, or gave no answer.
+/// Why there is no reply from the model.
 #[derive(Debug, Clone)]
 pub(crate) enum NoReply {
-    /// It failed.
+    /// The model returned an error.
     Model(ModelError),
-    /// The budget is used up.
+    /// The budget is exhausted.
     Budget(Text),
 }
 
@@ -31,14 +31,14 @@ impl NoReply {
     }
 }
 
-/// A talk with a model for one request.
+/// The exchange with a model for one request.
 pub(crate) struct ModelTalk<'a> {
     model: &'a dyn LanguageModel,
     heard: Listener<'a>,
     events: &'a dyn EventSink,
     budget: Budget,
     until: Instant,
-    /// Milliseconds that the user took to answer questions: they are not counted.
+    /// Time that the user took to answer questions, in milliseconds. It does not count against the budget.
     waited: Arc<AtomicU64>,
     spent: Mutex<Spent>,
 }
@@ -66,22 +66,22 @@ impl<'a> ModelTalk<'a> {
         self.model
     }
 
-    /// What it cost so far.
+    /// Token usage so far.
     pub(crate) fn usage(&self) -> Usage {
         self.spent().usage
     }
 
-    /// How often it may still be asked.
+    /// The number of requests that may still be sent.
     pub(crate) fn rounds_left(&self) -> u32 {
         self.budget.rounds.saturating_sub(self.spent().rounds)
     }
 
-    /// Asks, and tells whoever listens what is said.
+    /// Sends a request and streams the reply to the listener.
     pub(crate) async fn ask(&self, request: ChatRequest, purpose: Text) -> Result<ChatReply, NoReply> {
         self.ask_for(request, (purpose, self.heard)).await
     }
 
-    /// Asks for something that is not the answer, and tells nobody.
+    /// Sends a request for an intermediate result, which is not streamed to the listener.
     pub(crate) async fn ask_quietly(
         &self,
         request: ChatRequest,

@@ -1,7 +1,7 @@
-//! Requests that name a tool and give all its arguments as `name=value`: they call exactly that tool, without rules.
+//! Plans requests that name a tool and give all its arguments as `name=value`: they call exactly that tool, without rules.
 //!
-//! Understood are `echo message=hello`, `use the echo tool with message="hello there"` and 用 echo 工具 message=你好. A
-//! request with anything else in it is left to the planner.
+//! Recognises `echo message=hello`, `use the echo tool with message="hello there"` and 用 echo 工具 message=你好. A request with
+//! any other words is left to the planner.
 
 use serde_json::Value;
 use toolhub_core::RawJson;
@@ -13,7 +13,7 @@ use crate::server_choice::ServerChoice;
 const VERBS: [&str; 10] = ["use", "call", "run", "invoke", "execute", "使用", "调用", "运行", "执行", "用"];
 const JOINING: [&str; 9] = ["with", "and", "to", "then with", "参数", "和", "以及", "并且", "为"];
 
-/// The one call that a request spells out; `None` where it is not exactly that.
+/// The one call that a request specifies completely; `None` for any other request.
 pub(crate) fn plan(request: &str, servers: ServerChoice<'_>, allowed: &Allowed) -> Option<Plan> {
     let request = request.trim().trim_end_matches(['。', '！', '!']);
     let mut rest = request;
@@ -26,7 +26,7 @@ pub(crate) fn plan(request: &str, servers: ServerChoice<'_>, allowed: &Allowed) 
     if !allowed.has(entry.tool.name().as_str()) {
         return None;
     }
-    // A sentence ends with a full stop that is no part of its last value.
+    // A full stop at the end of a sentence is not part of the last value.
     let (called_a_tool, pairs) =
         tool_word(if ordered { pairs.strip_suffix('.').unwrap_or(pairs) } else { pairs });
     let schema = entry.tool.definition.input_schema().value();
@@ -34,7 +34,7 @@ pub(crate) fn plan(request: &str, servers: ServerChoice<'_>, allowed: &Allowed) 
     let required = schema["required"].as_array().map(Vec::as_slice).unwrap_or_default();
     let complete =
         required.iter().filter_map(Value::as_str).all(|name| given.iter().any(|(key, _)| key == name));
-    // A name alone is an order only as "use the … tool", or where nothing can change.
+    // A name without arguments counts as a call only as "use the … tool", or if the tool is read-only.
     let explicit =
         !given.is_empty() || ordered && called_a_tool || entry.tool.hints().read_only == Some(true);
     if !complete || !explicit || (given.is_empty() && !pairs.trim().is_empty()) {
@@ -53,7 +53,7 @@ pub(crate) fn plan(request: &str, servers: ServerChoice<'_>, allowed: &Allowed) 
     Some(Plan { steps: vec![step], confidence: Some(1.0), ..Plan::default() })
 }
 
-/// What follows a verb such as `use`, and whether there is one.
+/// Whether the text begins with a verb such as `use`, and the text after it.
 fn verb(text: &str) -> (bool, &str) {
     let lower = text.to_lowercase();
     for verb in VERBS {
@@ -71,7 +71,7 @@ fn verb(text: &str) -> (bool, &str) {
     (false, text)
 }
 
-/// The exact name of a tool at the beginning, and what follows it.
+/// The exact name of a tool at the beginning of the text, and the text after it.
 fn tool_name<'a>(text: &'a str, servers: ServerChoice<'_>) -> Option<(&'a str, &'a str)> {
     for quote in ['`', '"', '\''] {
         if let Some(inner) = text.strip_prefix(quote) {
@@ -81,7 +81,7 @@ fn tool_name<'a>(text: &'a str, servers: ServerChoice<'_>) -> Option<(&'a str, &
     }
     let in_name = |c: char| c.is_alphanumeric() || "_-./:".contains(c);
     let end = text.find(|c: char| !in_name(c)).unwrap_or(text.len());
-    // 用echo工具: Chinese needs no space after a name.
+    // 用echo工具: Chinese has no space after a name.
     let ascii = text.find(|c: char| !c.is_ascii() || !in_name(c)).unwrap_or(text.len());
     [end, ascii].into_iter().find_map(|end| {
         let (name, rest) = text.split_at(end);
@@ -89,7 +89,7 @@ fn tool_name<'a>(text: &'a str, servers: ServerChoice<'_>) -> Option<(&'a str, &
     })
 }
 
-/// What follows the word `tool` or 工具, and whether it is there.
+/// Whether the text begins with the word `tool` or 工具, and the text after it.
 fn tool_word(text: &str) -> (bool, &str) {
     let trimmed = text.trim_start();
     let rest = trimmed.strip_prefix("tool").or_else(|| trimmed.strip_prefix("工具"));
@@ -101,7 +101,7 @@ fn tool_word(text: &str) -> (bool, &str) {
     }
 }
 
-/// Every `name=value` of a text that holds nothing else; the names are those of the schema.
+/// The `name=value` pairs of a text; `None` if it contains anything else or a name that is not in the schema.
 fn read_pairs(text: &str, schema: &Value) -> Option<Vec<(String, RawJson)>> {
     let properties = schema["properties"].as_object();
     let mut pairs: Vec<(String, RawJson)> = Vec::new();
@@ -120,7 +120,7 @@ fn read_pairs(text: &str, schema: &Value) -> Option<Vec<(String, RawJson)>> {
     Some(pairs)
 }
 
-/// The text without what joins pairs: spaces, commas, `with`, `and`.
+/// The text without leading separators of pairs: spaces, commas, `with`, `and`.
 fn joined(text: &str) -> &str {
     let mut rest = text;
     loop {
@@ -139,7 +139,7 @@ fn joined(text: &str) -> &str {
     }
 }
 
-/// A value, whether it stood in quotes, and what follows it. Values with spaces need quotes or brackets.
+/// A value, whether it was quoted, and the text after it. Values with spaces need quotes or brackets.
 fn read_value(text: &str) -> Option<(String, bool, &str)> {
     for (open, close) in [('"', '"'), ('\'', '\''), ('`', '`'), ('“', '”'), ('「', '」')] {
         if let Some(inner) = text.strip_prefix(open) {
@@ -158,7 +158,7 @@ fn read_value(text: &str) -> Option<(String, bool, &str)> {
     (!trimmed.is_empty()).then(|| (trimmed.to_owned(), false, rest))
 }
 
-/// The value as its schema types it; the call itself checks what does not fit.
+/// The value converted to the type in its schema. The call itself validates it.
 fn typed(value: &str, quoted: bool, schema: &Value) -> RawJson {
     let text = || RawJson::from(value);
     let kinds: Vec<&str> = match &schema["type"] {
@@ -226,7 +226,7 @@ mod tests {
         check("请使用echo工具 message=\"你好 世界\"。", Some(r#"echo {"message":"你好 世界"}"#));
         check("delete_row path=a.xlsx, row=3", Some(r#"delete_row {"path":"a.xlsx","row":3}"#));
         check("use the reset_all tool", Some("reset_all {}"));
-        // What is incomplete, unknown, or more than a call is left to the planner.
+        // Incomplete or unknown calls, and requests with other words, are left to the planner.
         check("delete_row path=a.xlsx", None);
         check("delete_row path=a.xlsx row=3 if it is empty", None);
         check("don't use the echo tool with message=hello", None);

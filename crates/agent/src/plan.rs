@@ -1,14 +1,14 @@
-//! Plans: steps that depend on one another. Who makes them and who runs them is left to others.
+//! Plans: steps with dependencies.
 
 use toolhub_core::lang::Text;
 use toolhub_core::{RawJson, RawObject, ToolName};
 
-/// The id of a step in its plan.
+/// The id of a step, unique in its plan.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct StepId(String);
 
 impl StepId {
-    /// An id.
+    /// Creates an id.
     pub fn new(id: impl Into<String>) -> Self {
         Self(id.into())
     }
@@ -18,7 +18,7 @@ impl StepId {
         &self.0
     }
 
-    /// The id as a sentence about the step has it: `step 3`, whether the id is `3` or `step3`.
+    /// The id for messages: `3` for both `3` and `step3`, as in `step 3`.
     pub fn shown(&self) -> &str {
         let number = self.0.strip_prefix("step").map(|rest| rest.trim_start_matches(['_', '-', ' ']));
         number.filter(|number| number.parse::<u32>().is_ok()).unwrap_or(&self.0)
@@ -31,52 +31,52 @@ impl std::fmt::Display for StepId {
     }
 }
 
-/// What a step's argument is.
+/// The source of an argument's value.
 #[derive(Debug, Clone)]
 pub enum Slot {
-    /// Known while planning.
+    /// A value known while planning.
     Value(RawJson),
-    /// What another step came to: its text, or the number in it where a number is wanted.
+    /// The result of another step: its text, or the number in it if the schema requires a number.
     ResultOf(StepId),
-    /// A value whose texts may hold `{{id}}`, which stands for what the step of that id came to.
+    /// A value whose strings may contain `{{id}}`, a placeholder for the result of the step with that id.
     Template(RawJson),
 }
 
-/// How much there is to a step.
+/// Estimated effort of a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Complexity {
     /// One call.
     #[default]
     Simple,
-    /// Several calls, or one that needs thought.
+    /// Several calls, or one that needs reasoning by a model.
     Moderate,
-    /// More than that.
+    /// More than `Moderate`.
     Complex,
 }
 
-/// One thing to do.
+/// One step of a plan.
 #[derive(Debug, Clone)]
 pub struct Step {
-    /// Its id.
+    /// The id of the step.
     pub id: StepId,
-    /// What it does, in the words of the request.
+    /// Description of the step, in the words of the request.
     pub description: String,
-    /// The tool that does it; none where it is thought alone.
+    /// The tool to call; `None` for a step that a model performs without a tool.
     pub tool: Option<ToolName>,
     /// The server that must run it, if the request names one.
     pub source: Option<String>,
-    /// What the tool is good for, for a fallback by capability.
+    /// A capability of the tool, for a fallback by capability.
     pub capability: Option<String>,
     /// The tool's arguments, in the order of its schema.
     pub arguments: Vec<(String, Slot)>,
-    /// The steps that must have ended before.
+    /// The steps that must finish before this one.
     pub dependencies: Vec<StepId>,
-    /// How much there is to it.
+    /// Estimated effort.
     pub complexity: Complexity,
 }
 
 impl Step {
-    /// Whether an argument of it contains this text.
+    /// Whether an argument contains this text, ignoring case.
     pub(crate) fn uses(&self, text: &str) -> bool {
         let holds = |value: &RawJson| value.get().to_lowercase().contains(&text.to_lowercase());
         self.arguments.iter().any(|(_, slot)| match slot {
@@ -85,7 +85,7 @@ impl Step {
         })
     }
 
-    /// The arguments as an object, where all are known by now.
+    /// The arguments as an object; `None` if one depends on another step.
     pub fn known_arguments(&self) -> Option<RawObject> {
         self.arguments.iter().try_fold(RawObject::default(), |object, (name, slot)| match slot {
             Slot::Value(value) => Some(object.with(name.clone(), value.clone())),
@@ -94,31 +94,31 @@ impl Step {
     }
 }
 
-/// What is to be done for a request.
+/// The plan for a request.
 #[derive(Debug, Clone, Default)]
 pub struct Plan {
-    /// The steps; each depends on earlier ones alone.
+    /// The steps. Each depends only on earlier steps.
     pub steps: Vec<Step>,
-    /// What cannot be done, or is missing, each in words that say what to add.
+    /// Problems and missing information. Each text states what to add to the request.
     pub problems: Vec<Text>,
-    /// Calls that are known but for some arguments; each has its own problems above.
+    /// Calls with missing arguments. Each has its own entry in `problems`.
     pub unfinished: Vec<Unfinished>,
-    /// Steps that change something and that the words of the request do not prove: they must not be run.
+    /// Changing steps that the words of the request do not prove. They must not be run.
     pub unproven: Vec<Unproven>,
-    /// Steps that may change something, as far as their tools' hints and names tell. Filled by rules alone.
+    /// Steps that may change something, according to the hints and names of their tools. Set by the rule-based planner only.
     pub changing: Vec<StepId>,
-    /// The calls that were not proven, as they would be made, and why they are not. Filled when the plan is about to be run.
+    /// Texts that show the withheld calls and the reasons. Set just before the plan is run.
     pub withheld: Vec<Text>,
-    /// Parts of the request that no step serves.
+    /// Parts of the request that no step covers.
     pub unserved: Vec<String>,
-    /// How likely the plan is right, where rules made it.
+    /// The estimated probability that the plan is right, if rules made it.
     pub confidence: Option<f64>,
-    /// Why the steps may not be what was meant: what of the request they leave unused.
+    /// Reasons why the plan may be wrong: parts of the request that it does not use.
     pub doubts: Vec<Text>,
 }
 
 impl Plan {
-    /// Whether something keeps the steps from being run that change something.
+    /// Whether the changing steps must not be run.
     pub fn holds_back(&self) -> bool {
         !self.unproven.is_empty() || !self.unserved.is_empty() || !self.problems.is_empty()
     }
@@ -130,22 +130,22 @@ impl Plan {
     }
 }
 
-/// A step that must not be run without being asked for in other words.
+/// A step that must not be run because the request does not prove it.
 #[derive(Debug, Clone)]
 pub struct Unproven {
     /// The step.
     pub step: StepId,
-    /// What is not understood, guessed or ambiguous.
+    /// The words that were not understood, guessed or ambiguous.
     pub reasons: Vec<Text>,
 }
 
-/// A call that cannot be made yet.
+/// A call with missing arguments.
 #[derive(Debug, Clone)]
 pub struct Unfinished {
-    /// The tool.
+    /// The tool to call.
     pub tool: ToolName,
     /// The arguments that are known.
     pub arguments: Vec<(String, Slot)>,
-    /// The parameters that must be said before it can be called.
+    /// The required parameters that have no value.
     pub missing: Vec<String>,
 }

@@ -1,4 +1,5 @@
-//! Talking with a model that calls tools: its calls are run, it hears what came of them, and goes on until it answers.
+//! The tool-calling loop with a model: runs the calls of each reply and returns the results to the model, until it answers
+//! without a call.
 
 use std::time::Instant;
 
@@ -16,22 +17,22 @@ use crate::model_talk::{ModelTalk, NoReply};
 use crate::plan::{Complexity, Step, StepId};
 use crate::step_result::StepResult;
 
-/// Calls that are run of one reply; a model that wants more is confused.
+/// Maximum number of calls run per reply; the rest is ignored.
 const CALLS: usize = 16;
-/// How often in a row a model may make the very same calls; what came of them will not change.
+/// How often in a row a model may make identical calls, as their results will not change.
 const SAME: u32 = 3;
 
-/// What a talk came to.
+/// The result of the loop.
 pub(crate) struct Talked {
-    /// The last words; none where the model never came to any.
+    /// The final text of the model; empty if there is none.
     pub(crate) text: String,
-    /// What was called.
+    /// The calls that were made.
     pub(crate) steps: Vec<StepResult>,
-    /// Why it ended early, if it did.
+    /// Why the loop ended early, if it did.
     pub(crate) broken: Option<NoReply>,
 }
 
-/// Talks until the model answers without a call.
+/// Runs the loop until the model answers without a call.
 pub(crate) async fn talk(
     talk: &ModelTalk<'_>,
     desk: &Desk<'_>,
@@ -42,9 +43,9 @@ pub(crate) async fn talk(
     let purpose = || Text::new("the next step", "下一步");
     loop {
         if talk.rounds_left() <= 1 {
-            // The last words must be words.
+            // The last reply must be text.
             chat.choice = ToolChoice::Forbidden;
-            // A choice that is sent apart from the words does not reach every model.
+            // Some models ignore `tool_choice`: state it in a message as well.
             if !steps.is_empty() {
                 chat.messages.push(Message::User(last_words(request).to_owned()));
             }
@@ -69,7 +70,7 @@ pub(crate) async fn talk(
         }
         repeats.hear(&reply.calls);
         if repeats.count > SAME {
-            // It knows what comes of them: now it must say what it makes of it.
+            // The results of the repeated calls are in the conversation: require an answer in text.
             chat.choice = ToolChoice::Forbidden;
             continue;
         }
@@ -77,7 +78,7 @@ pub(crate) async fn talk(
     }
 }
 
-/// How often in a row a model made the very same calls.
+/// Counts identical calls in a row.
 #[derive(Default)]
 struct Repeats {
     last: Vec<(ToolName, String)>,
@@ -100,7 +101,7 @@ fn again_and_again() -> NoReply {
     ))
 }
 
-/// Runs what a reply asks for, and adds it and what came of it to the talk.
+/// Runs the calls of a reply, and appends the reply and the results to the conversation.
 async fn answer_calls(
     desk: &Desk<'_>,
     (chat, steps): (&mut ChatRequest, &mut Vec<StepResult>),
@@ -114,7 +115,7 @@ async fn answer_calls(
     let first = steps.len() + 1;
     let wanted: Vec<(Step, ToolCall)> =
         calls.into_iter().enumerate().map(|(index, call)| step(first + index, call)).collect();
-    // Side by side only where nothing can change: what a model writes in an order may depend on it.
+    // Calls run concurrently only if all are read-only; else their order may matter.
     let harmless = wanted.iter().all(|(_, call)| {
         let entry = desk.tool(call.tool.as_str());
         entry.is_some_and(|entry| entry.tool.hints().read_only == Some(true))
@@ -142,7 +143,7 @@ async fn answer_calls(
     }
 }
 
-/// What ends a talk that would go on.
+/// The message that ends the loop.
 fn last_words(request: &str) -> &'static str {
     spoken(request).pick(
         "Nothing more can be called. Answer my request now, in words, from the results above.",
@@ -150,7 +151,7 @@ fn last_words(request: &str) -> &'static str {
     )
 }
 
-/// What is added to a result that was there before: small models go round in circles.
+/// Appended to the result of a repeated call, because small models tend to loop.
 fn called_before(request: &str) -> &'static str {
     spoken(request).pick(
         "\n(you made this call before: if this is what you need, answer in words now)",
@@ -158,7 +159,7 @@ fn called_before(request: &str) -> &'static str {
     )
 }
 
-/// What the model is told of a result: data, with its source named.
+/// The result as shown to the model.
 pub(crate) fn told(result: &StepResult, lang: Lang) -> String {
     if let Some(error) = &result.error {
         return error.say(lang);
@@ -174,7 +175,7 @@ pub(crate) fn told(result: &StepResult, lang: Lang) -> String {
     text
 }
 
-/// Whether less is shown than there is.
+/// Whether the shown text is shorter than the full result.
 fn desk_cut(outcome: &toolhub_core::Outcome, shown: &str) -> bool {
     let whole = outcome.result.as_ref().map(|output| output.texts().0.join("\n").len()).unwrap_or_default();
     outcome.truncated || whole > shown.len()

@@ -1,8 +1,8 @@
-//! Which server a request means, where several servers offer a tool of the same name.
+//! Selects the server that a request refers to, if several servers offer a tool of the same name.
 //!
-//! Tools of equal names are different tools unless the owner declared their servers equivalent (`[routing] equivalent`). A
-//! request names its server by the server's id: `list the tables of hr-db`. A call that names none is not sent to the
-//! first of them, unless each of the tools is read-only.
+//! Tools of the same name are different tools unless the owner declared their servers equivalent (`[routing] equivalent`). A
+//! request refers to a server by its id: `list the tables of hr-db`. A call that names no server is not sent to the first
+//! one, unless each of the tools is read-only.
 
 use std::sync::Arc;
 
@@ -13,22 +13,22 @@ use toolhub_engine::{Catalog, Entry, Policy, SourceFilter};
 use crate::call_tool;
 use crate::plan::{Plan, Step, Unproven};
 
-/// Tools of a server that an answer names.
+/// Maximum number of tools of a server listed in an answer.
 const SHOWN_TOOLS: usize = 8;
 
-/// Words before a server's id that say where something is done.
+/// Prepositions before a server's id.
 const PLACES: [&str; 12] =
     ["in", "on", "of", "from", "at", "to", "into", "using", "with", "via", "through", "against"];
 const PLACES_ZH: [&str; 9] = ["在", "从", "用", "到", "向", "往", "给", "对", "通过"];
-/// Words between them and the id.
+/// Words between a preposition and the id.
 const ARTICLES: [&str; 4] = ["the", "my", "our", "server"];
-/// Nouns after an id that say that it is a server's.
+/// Nouns after an id that mark it as a server.
 const KINDS: [&str; 4] = ["server", "database", "db", "repo"];
 const KINDS_ZH: [&str; 4] = ["服务器", "数据库", "这个库", "库"];
-/// Particles after an id that say where something is done.
+/// Particles after an id that mark it as a place.
 const PARTICLES: [&str; 2] = ["'s", "’s"];
 const PARTICLES_ZH: [&str; 5] = ["里面", "里", "中", "上", "的"];
-/// Quotes around text that is a value and names no server.
+/// Quotation marks. Quoted text is a value and names no server.
 const QUOTES: [(char, char); 9] = [
     ('"', '"'),
     ('“', '”'),
@@ -40,15 +40,15 @@ const QUOTES: [(char, char); 9] = [
     ('`', '`'),
     ('\'', '\''),
 ];
-/// Punctuation that may stand beside a word.
+/// Punctuation that may adjoin a word.
 const PUNCTUATION: &str = ",;!?()，。；！？：（）、…";
 
 /// The tools, and which servers the owner declared equivalent.
 #[derive(Debug, Clone, Copy)]
 pub struct ServerChoice<'a> {
-    /// The tools there are.
+    /// The available tools.
     pub catalog: &'a Catalog,
-    /// How calls are routed.
+    /// Routing policy.
     pub policy: &'a Policy,
     /// Configured servers that have no tools now: disabled, or not listed.
     pub unavailable: &'a [String],
@@ -65,8 +65,7 @@ pub(crate) struct NamedServer {
 }
 
 impl<'a> ServerChoice<'a> {
-    /// The tools of different servers that share a name; empty if the name means the tools of one server, or of servers
-    /// that are equivalent.
+    /// The tools of different servers that share a name; empty if only one server, or only equivalent servers, offer it.
     pub(crate) fn rivals(&self, tool: &str) -> Vec<&'a Arc<Entry>> {
         let servers = self.catalog.named(tool).filter(|entry| matches!(entry.tool.source, Source::Server(_)));
         let servers: Vec<&Arc<Entry>> = servers.collect();
@@ -82,7 +81,7 @@ impl<'a> ServerChoice<'a> {
         self.rivals(tool).iter().any(|entry| entry.tool.hints().read_only != Some(true))
     }
 
-    /// The one source that a call may reach by its `source`, as the router reads it.
+    /// The source to which the call's `source` restricts it, as the router interprets it.
     fn only(&self, call: &ToolCall) -> Option<Source> {
         match self.policy.source_filter(call.source.as_deref()) {
             Ok(SourceFilter::Only(source)) => Some(source),
@@ -90,8 +89,8 @@ impl<'a> ServerChoice<'a> {
         }
     }
 
-    /// The call that is made in the end: `call_tool` unwrapped and `source__tool` read as a tool and its source, in any
-    /// nesting, so that permissions are decided by the tool's own name.
+    /// The call with `call_tool` unwrapped and `source__tool` split into source and tool, at any nesting, so that permissions
+    /// are decided by the tool's own name.
     pub(crate) fn resolved(&self, call: ToolCall) -> ToolCall {
         let mut call = call_tool::resolved(call);
         while let Some((source, name)) = self.prefix(&call) {
@@ -102,7 +101,7 @@ impl<'a> ServerChoice<'a> {
         call
     }
 
-    /// The source and the name that a prefixed name means, by the router's own rule.
+    /// Splits a prefixed name into source and tool, by the same rule as the router.
     fn prefix(&self, call: &ToolCall) -> Option<(String, String)> {
         let name = call.tool.as_str();
         let is_plain = call.by == CallBy::Name && self.only(call).is_none();
@@ -140,7 +139,7 @@ impl<'a> ServerChoice<'a> {
         }
     }
 
-    /// Why a call is not made: it names none of several servers, or another than the request does.
+    /// The reason to reject a call: it names none of several servers, or a server other than the request does.
     pub(crate) fn refusal(&self, call: &ToolCall, request: &str) -> Option<Text> {
         let name = call.tool.as_str();
         if call.by != CallBy::Name || !self.is_ambiguous(name) {
@@ -157,7 +156,7 @@ impl<'a> ServerChoice<'a> {
         })
     }
 
-    /// The name of a tool for a question to the user: with its server, where several offer it.
+    /// The name of a tool for a question to the user; includes the server if several offer the tool.
     pub(crate) fn shown_name(&self, call: &ToolCall) -> ToolName {
         match (self.rivals(call.tool.as_str()).is_empty(), self.only(call)) {
             (false, Some(source)) => ToolName::new(format!("{source}__{}", call.tool)),
@@ -165,7 +164,7 @@ impl<'a> ServerChoice<'a> {
         }
     }
 
-    /// Says which servers offer a tool, and how one of them is named.
+    /// The message that lists the servers that offer a tool, and how to name one of them.
     fn which(&self, tool: &str) -> Text {
         let servers = self.servers(tool);
         let first = servers.first().map_or("SERVER", String::as_str);
@@ -186,14 +185,14 @@ impl<'a> ServerChoice<'a> {
         self.rivals(tool).iter().map(|entry| entry.tool.source.to_string()).collect()
     }
 
-    /// The one server that a request names, of those that share a tool's name with another.
+    /// The one server that a request names, among the servers that share a tool name with another server.
     pub(crate) fn named(&self, request: &str) -> Option<NamedServer> {
         let mut ids: Vec<String> = self.catalog.names().flat_map(|name| self.servers(name)).collect();
         ids.sort_unstable();
         ids.dedup();
         let mut mentions = ids.iter().filter_map(|id| Some((id, mention(request, id)?)));
         let (id, (start, end)) = mentions.next()?;
-        // Two servers in one request: which part means which is not known.
+        // With two servers in a request, it is not known which part refers to which.
         if mentions.next().is_some() {
             return None;
         }
@@ -212,7 +211,7 @@ impl<'a> ServerChoice<'a> {
         Some(NamedServer { server: id.clone(), rest: format!("{}{glue}{}", before.rest, after.rest), leads })
     }
 
-    /// The server that a request mentions and that has no tools now.
+    /// The unavailable server that a request mentions, if any.
     pub(crate) fn unavailable_mention(&self, request: &str) -> Option<&'a str> {
         self.unavailable.iter().map(String::as_str).find(|id| mention(request, id).is_some())
     }
@@ -225,7 +224,7 @@ impl<'a> ServerChoice<'a> {
         step.tool.as_ref().is_some_and(offers)
     }
 
-    /// The answer to a request that names a server of which no tool fits.
+    /// The message for a request that names a server none of whose tools matches.
     pub(crate) fn not_understood(&self, server: &str) -> Text {
         let tools = self.catalog.iter().filter(|entry| entry.tool.source.to_string() == server);
         let tools: Vec<String> =
@@ -242,11 +241,11 @@ impl<'a> ServerChoice<'a> {
         )
     }
 
-    /// Gives each step the server that the request names. A step that may change something is not proven if it could mean
-    /// several servers, or if the request mentions a server that is not available.
+    /// Sets the server of each step to the one that the request names. A step that may change something is unproven if it
+    /// could refer to several servers, or if the request mentions a server that is not available.
     pub(crate) fn settle(&self, plan: &mut Plan, (request, named): (&str, Option<&NamedServer>)) {
         let shared = |step: &&Step| step.tool.as_ref().is_some_and(|tool| self.is_ambiguous(tool.as_str()));
-        // Named in one of several parts, it is not known to be meant in the others.
+        // A server named in one of several parts may not apply to the others.
         let several = plan.steps.iter().filter(shared).count() > 1;
         let named = named.filter(|named| named.leads || !several).map(|named| named.server.as_str());
         let absent = self.unavailable_mention(request);
@@ -263,7 +262,7 @@ impl<'a> ServerChoice<'a> {
                     step.source = Some(meant);
                     continue;
                 }
-                // Which of them this step means is not known.
+                // It is not known which server this step refers to.
                 (None, _) if is_mentioned => self.which(&tool),
                 (None, _) if self.is_ambiguous(&tool) => self.which(&tool),
                 (None, Some(absent)) if changes => Text::new(
@@ -285,10 +284,10 @@ impl<'a> ServerChoice<'a> {
     }
 }
 
-/// Where a request has a server's id as a word of its own, outside quotes, paths and addresses.
+/// The byte range of a server's id in a request, as a separate word outside quotes, paths and addresses.
 fn mention(request: &str, id: &str) -> Option<(usize, usize)> {
     let quoted = quoted(request);
-    // Chinese has no spaces between words; an id in Chinese letters ends where its letters do.
+    // Chinese has no spaces between words: any non-ASCII character ends an id.
     let is_beside = |c: char| c.is_whitespace() || PUNCTUATION.contains(c) || !c.is_ascii();
     let lower = request.to_ascii_lowercase();
     let mut from = 0;
@@ -309,13 +308,13 @@ fn mention(request: &str, id: &str) -> Option<(usize, usize)> {
     None
 }
 
-/// The byte ranges inside quotes. A quote that is not closed reaches to the end.
+/// The byte ranges inside quotes. An unclosed quote extends to the end.
 fn quoted(request: &str) -> Vec<(usize, usize)> {
     let mut found = Vec::new();
     let mut rest = request.char_indices();
     while let Some((start, open)) = rest.next() {
         let Some((_, close)) = QUOTES.iter().find(|(quote, _)| *quote == open) else { continue };
-        // An apostrophe inside a word opens nothing.
+        // An apostrophe inside a word does not open a quote.
         if open == '\'' && request[..start].ends_with(char::is_alphanumeric) {
             continue;
         }
@@ -331,11 +330,11 @@ fn quoted(request: &str) -> Vec<(usize, usize)> {
     found
 }
 
-/// What stands beside a server's id.
+/// The text on one side of a server's id.
 struct Beside<'a> {
     /// The text without the words that belong to the id.
     rest: &'a str,
-    /// Whether these words say that something is done there.
+    /// Whether these words mark the id as a place.
     is_place: bool,
 }
 
@@ -458,7 +457,7 @@ mod tests {
             "drop x in Sales*",
             // No other server shares a tool with it.
             "add a note to notes",
-            // Which part means which is not known.
+            // It is not known which part refers to which server.
             "copy the tables of hr-db to sales-db",
         ] {
             assert_eq!(named(request), None, "{request}");

@@ -1,4 +1,4 @@
-//! What a step came to.
+//! The result of a step.
 
 use std::time::Duration;
 
@@ -8,35 +8,35 @@ use toolhub_core::{Outcome, RawJson, RawObject, Source, ToolName, ToolOutput};
 
 use crate::plan::StepId;
 
-/// What a step came to.
+/// The result of a step.
 #[derive(Debug, Clone)]
 pub struct StepResult {
-    /// Which step.
+    /// The id of the step.
     pub id: StepId,
-    /// What it was to do.
+    /// The description of the step.
     pub description: String,
-    /// The tool that was called; another than planned where a fallback was.
+    /// The tool that was called. Differs from the planned tool after a fallback.
     pub tool: Option<ToolName>,
-    /// The arguments it was called with.
+    /// The arguments of the call.
     pub arguments: Option<RawJson>,
-    /// What came of the call, where one was made.
+    /// The outcome of the call, if one was made.
     pub outcome: Option<Outcome>,
-    /// What a model is shown of it.
+    /// The result as text, truncated for the model.
     pub text: String,
-    /// All of it, as text.
+    /// The complete result as text.
     pub whole: String,
-    /// Why it failed, if it did.
+    /// The error, if the step failed.
     pub error: Option<Text>,
-    /// What is held of its truth.
+    /// Result of the verification, if one was made.
     pub verification: Option<Verification>,
-    /// How long it took.
+    /// Duration of the step.
     pub took: Duration,
 }
 
-/// The member of a text block's `_meta` that has the same text in Chinese.
+/// The key in the `_meta` of a text block for the Chinese translation of its text.
 const CHINESE: &str = "toolhub/zh";
 
-/// The texts of an output, in Chinese where they have it; none where nothing has.
+/// The texts of an output, in Chinese if translated; `None` if no block has a translation.
 fn in_chinese(output: &ToolOutput) -> Option<String> {
     let chinese = |block: &RawJson| -> Option<String> {
         block.object()?.get("_meta")?.object()?.get(CHINESE)?.decode().ok()
@@ -51,12 +51,12 @@ fn in_chinese(output: &ToolOutput) -> Option<String> {
 }
 
 impl StepResult {
-    /// Whether it did what it was to do.
+    /// Whether the step succeeded.
     pub fn success(&self) -> bool {
         self.error.is_none()
     }
 
-    /// All of it in a language: native tools have their words in both.
+    /// The complete result in a language. Only native tools provide translations.
     pub fn said(&self, lang: Lang) -> String {
         let native = self.sources().iter().all(|source| *source == Source::Native);
         let output = self.outcome.as_ref().and_then(|outcome| outcome.result.as_ref().ok());
@@ -66,12 +66,12 @@ impl StepResult {
         }
     }
 
-    /// Where the answer came from.
+    /// The sources of the result.
     pub fn sources(&self) -> &[Source] {
         self.outcome.as_ref().map_or(&[], |outcome| &outcome.sources)
     }
 
-    /// For programs.
+    /// The JSON form.
     pub fn to_json(&self, lang: Lang) -> RawObject {
         let or_null = |value: Option<RawJson>| value.unwrap_or_else(RawJson::null);
         let outcome = self.outcome.as_ref().map(|outcome| outcome.to_json(lang));

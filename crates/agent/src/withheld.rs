@@ -1,4 +1,4 @@
-//! What is said of calls that a request does not prove: what was understood, what was not, and how to make the call.
+//! Messages for calls that a request does not prove: the recognised call, the reasons, and the command that makes it.
 
 use toolhub_core::RawJson;
 use toolhub_core::lang::{Lang, Say as _, Text};
@@ -6,7 +6,7 @@ use toolhub_core::lang::{Lang, Say as _, Text};
 use crate::plan::{Plan, Slot, Step};
 use crate::server_choice::ServerChoice;
 
-/// For each step that is not proven, and each that changes something beside it, what is said instead of running it.
+/// For each changing step of a plan that is held back, the message shown instead of running it.
 pub(crate) fn offered(plan: &Plan, servers: ServerChoice<'_>) -> Vec<Text> {
     if !plan.holds_back() {
         return Vec::new();
@@ -20,7 +20,7 @@ pub(crate) fn offered(plan: &Plan, servers: ServerChoice<'_>) -> Vec<Text> {
     said
 }
 
-/// What is said first of an answer that leaves a part out.
+/// The message that lists the parts of a request that no tool covers.
 pub(crate) fn unserved(plan: &Plan) -> Option<Text> {
     let parts: Vec<String> = plan.unserved.iter().map(|part| format!("`{part}`")).collect();
     (!parts.is_empty()).then(|| {
@@ -58,7 +58,7 @@ fn not_run(step: &Step, reasons: &[&Text], servers: ServerChoice<'_>) -> Text {
     )
 }
 
-/// A call as it is typed in a shell.
+/// The shell command that makes a call.
 pub(crate) fn call_line(step: &Step, source: Option<&str>) -> String {
     let mut line = format!("toolhub call {}", quoted(step.tool.as_ref().map_or("", |tool| tool.as_str())));
     if let Some(source) = source {
@@ -80,7 +80,7 @@ pub(crate) fn call_line(step: &Step, source: Option<&str>) -> String {
     line
 }
 
-/// A word for a POSIX shell.
+/// Quotes a word for a POSIX shell.
 fn quoted(word: &str) -> String {
     let plain = |c: char| c.is_alphanumeric() || "-_=:./,@%+…".contains(c);
     if !word.is_empty() && word.chars().all(plain) {

@@ -1,4 +1,5 @@
-//! What holds for any request and any schema: plans come without a panic, the same each time, and out of the request alone.
+//! Properties for arbitrary requests and schemas: planning never panics, is deterministic, and takes all values from the
+//! request.
 
 #![expect(clippy::unwrap_used, reason = "a failed expectation fails the test")]
 
@@ -14,7 +15,7 @@ use toolhub_core::{RawJson, Source, Tool, ToolDefinition};
 
 const TODAY: Date = Date::constant(2026, 1, 15);
 
-/// Whatever is asked for, these tools are found.
+/// Plans a request with a finder that returns these tools for every query.
 fn planned(request: &str, tools: &[Value]) -> Plan {
     let found = |tool: &Value| Found {
         tool: Tool::new(Source::Native, ToolDefinition::parse(RawJson::of(tool)).unwrap()),
@@ -29,7 +30,7 @@ fn planned(request: &str, tools: &[Value]) -> Plan {
     plan(request, &candidates, TODAY)
 }
 
-/// Texts that look like requests: words, numbers, literals and marks of both languages, in any order.
+/// Strings that resemble requests: words, numbers, literals and marks of both languages in random order.
 fn request() -> impl Strategy<Value = String> {
     let piece = prop_oneof![
         Just("read"),
@@ -84,7 +85,7 @@ fn request() -> impl Strategy<Value = String> {
     ]
 }
 
-/// Schemas of every kind, also of kinds that make no sense.
+/// Schemas of all kinds, including invalid ones.
 fn schema() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![
         Just(json!({"type": "string"})),
@@ -160,7 +161,7 @@ proptest! {
                 names.iter().map(|name| ((*name).to_owned(), json!({"type": "string"}))).collect();
             json!({"name": "note_down", "inputSchema": {"type": "object", "properties": properties, "required": if required { &names[..2] } else { &[] }}})
         };
-        // Full-width letters become narrow ones, which is the one change that is made.
+        // Converting full-width characters to ASCII is the only change to a value.
         let narrow = |text: &str| -> String {
             text.chars().map(|c| match c {
                 '！'..='～' => char::from_u32(u32::from(c) - 0xfee0).unwrap_or(c),
@@ -219,7 +220,7 @@ proptest! {
         let uses = |planned: &Plan| planned.steps.iter().all(|step| step.arguments.iter().any(|(name, slot)| {
             name == "seconds" && matches!(slot, Slot::Value(value) if value.get() == number.to_string())
         }));
-        // Words by chance may be a question or name something else: then nothing is planned.
+        // Random words may form a question or name another thing; in that case the plan is empty.
         let by_chance = planned(&format!("{words} {number} seconds"), slice::from_ref(&tool));
         prop_assert!(uses(&by_chance), "{by_chance:?}");
         let plain = planned(&format!("wait {number} seconds"), &[tool]);

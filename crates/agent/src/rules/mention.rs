@@ -1,4 +1,4 @@
-//! Everything in a request that could be an argument, each with where it stands.
+//! Everything in a request that can be an argument, with byte offsets.
 
 use jiff::civil::Date;
 
@@ -12,7 +12,7 @@ use super::same_day;
 use super::series;
 use super::token::{Token, tokens};
 
-/// What a mention is.
+/// The kind of a mention.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Value {
     Literal(Literal),
@@ -20,11 +20,11 @@ pub(super) enum Value {
     When(Moment),
     Name,
     Place,
-    /// A day that is called by its name: `Christmas`.
+    /// A day with a name: `Christmas`.
     Holiday,
 }
 
-/// Something in a request that could be an argument.
+/// A part of a request that can be an argument.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Mention {
     pub(super) value: Value,
@@ -32,21 +32,21 @@ pub(super) struct Mention {
     pub(super) end: usize,
 }
 
-/// A text as the planner sees it.
+/// An analysed text: its tokens, mentions and expressions.
 #[derive(Debug, Clone)]
 pub(super) struct Reading<'a> {
     pub(super) text: &'a str,
     pub(super) tokens: Vec<Token<'a>>,
-    /// In order; none overlaps another.
+    /// Sorted by position and without overlaps.
     pub(super) mentions: Vec<Mention>,
-    /// Over the same text; made of numbers that are mentions, too.
+    /// Expressions over the same text. Their numbers are also in `mentions`.
     pub(super) expressions: Vec<Expression>,
-    /// The day that `tomorrow` is counted from.
+    /// The date to which `tomorrow` is relative.
     pub(super) today: Date,
 }
 
 impl<'a> Reading<'a> {
-    /// Reads a text; what is said relative to today is counted from `today`.
+    /// Analyses a text. Relative dates are resolved against `today`.
     pub(super) fn of(text: &'a str, today: Date) -> Self {
         let all = tokens(text);
         let mut mentions: Vec<Mention> = literal::find(text)
@@ -78,7 +78,7 @@ impl<'a> Reading<'a> {
         let is_taken = taken(&all, &mentions);
         let free = |at: usize| !is_taken.get(at).copied().unwrap_or(true);
         let expressions = expression::find(text, &all, &free);
-        // `how many hours are in 3 days`: what is calculated with is no day to come.
+        // `how many hours are in 3 days`: a duration inside an expression is an operand, not a date.
         mentions.retain(|mention| {
             let inside = |found: &Expression| found.start < mention.start && mention.end <= found.end;
             !matches!(mention.value, Value::When(_)) || !expressions.iter().any(inside)
@@ -98,8 +98,7 @@ impl<'a> Reading<'a> {
                 at = found.after;
             } else if let Some(name) = name::read(text, &all, at, &free) {
                 let (start, mut end) = (all[at].start, all[name.after - 1].end);
-                // `Germany's` speaks of Germany.
-                // At the end of a part, `Luigi's` is the name itself.
+                // `Germany's capital` mentions Germany. Without a word after it, `Luigi's` is the whole name.
                 let owns = all.get(name.after).is_some_and(|next| next.kind == super::token::Kind::Word);
                 for owner in ["'s", "’s"] {
                     if owns && text[start..end].ends_with(owner) {
@@ -116,7 +115,7 @@ impl<'a> Reading<'a> {
         mentions.extend(others);
         mentions.sort_by_key(|mention| (mention.start, mention.end));
         mentions.dedup_by(|later, first| later.start < first.end);
-        // The power in `m/s^2` is part of a unit.
+        // The exponent in `m/s^2` is part of the unit.
         mentions.retain(|mention| {
             !matches!(mention.value, Value::Number(_)) || !text[..mention.start].ends_with('^')
         });
@@ -125,7 +124,7 @@ impl<'a> Reading<'a> {
         reading
     }
 
-    /// `two numbers: 4 and 5`: a word that only tells how many follow is no value.
+    /// `two numbers: 4 and 5`: drops a number that only gives the length of a list that follows.
     fn weaken(&mut self) {
         let lists: Vec<usize> = (0..self.mentions.len())
             .map(|at| series::around(self, at))
@@ -150,12 +149,12 @@ impl<'a> Reading<'a> {
         }
     }
 
-    /// The text of a mention as it was written.
+    /// The source text of a mention.
     pub(super) fn written(&self, mention: &Mention) -> &'a str {
         self.text.get(mention.start..mention.end).unwrap_or_default()
     }
 
-    /// The place of the first token that ends after a byte.
+    /// The index of the first token that ends after a byte offset.
     pub(super) fn token_at(&self, byte: usize) -> usize {
         self.tokens.partition_point(|token| token.end <= byte)
     }

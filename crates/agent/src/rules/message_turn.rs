@@ -1,9 +1,9 @@
-//! Turns of phrase about mail and events: `drop a@b.io a line`, `Book "X" on …`, `Invite a@b.io to …`, `Respond to 4471: …`.
+//! Rewrites idioms about mail and events: `drop a@b.io a line`, `Book "X" on …`, `Invite a@b.io to …`, `Respond to 4471: …`.
 
 use super::literal::{Found, Literal};
 use super::turn::read;
 
-/// `drop a@b.io a line`, `ping a@b.io, subject …`: mail, told by its address.
+/// `drop a@b.io a line`, `ping a@b.io, subject …`: the address shows that a mail is meant.
 pub(super) fn mailed(text: &str) -> Option<String> {
     const VERBS_OF_MAIL: [&str; 15] = [
         "drop ", "shoot ", "ping ", "fire ", "email ", "mail ", "e-mail ", "message ", "write ", "send ",
@@ -50,7 +50,7 @@ pub(super) fn mailed(text: &str) -> Option<String> {
     Some(format!("{}send an email to {}{rest}", &text[..at], &text[mail.start..mail.end]))
 }
 
-/// `Book "Review" on 2026-11-12 …`: what is booked under a title at a time is an event.
+/// `Book "Review" on 2026-11-12 …`: a quoted title with a time is an event.
 pub(super) fn booked(text: &str) -> Option<String> {
     let (literals, masked) = read(text);
     let verbs = ["book ", "schedule ", "pencil in ", "slot in ", "set up ", "arrange "];
@@ -116,7 +116,7 @@ pub(super) fn put_event(text: &str) -> Option<String> {
     (plain && ["a", "an"].contains(&words[0])).then(|| format!("{}create {}", &text[..at], &text[at + 4..]))
 }
 
-/// `Respond to 4471: sounds good`: a number is that of a mail.
+/// `Respond to 4471: sounds good`: the number is the ID of a mail.
 pub(super) fn answered(text: &str) -> Option<String> {
     let (_, masked) = read(text);
     const LEADS: [&str; 8] = [

@@ -1,4 +1,4 @@
-//! Texts without quotes that go on to the end: `message: bump version to 2.3`, 正文：明天见.
+//! Unquoted texts that continue to the end of the request: `message: bump version to 2.3`, 正文：明天见.
 
 use serde_json::Value as Json;
 
@@ -11,9 +11,9 @@ use super::parameter::Parameter;
 use super::role::Role;
 use super::token::is_han;
 
-/// Signs and words after a label that begin a text.
+/// Signs and words between a label and its text.
 const BEGINS: [&str; 9] = [":", "：", "=", "是", "为", "is", "写", "写着", "as"];
-/// Words after a comma that begin another argument.
+/// Words after a comma that start another argument.
 const OTHERS: [&str; 47] = [
     "subject",
     "body",
@@ -64,8 +64,8 @@ const OTHERS: [&str; 47] = [
     "完了",
 ];
 
-/// What speaks for an address as the value of a parameter whose description asks for one: more where the words beside it say the
-/// same direction.
+/// The score of a mail address for a parameter whose description mentions addresses. It is higher if the words before the
+/// address give the parameter's direction (from or to).
 pub(super) fn of_address(parameter: &Parameter, scene: &Scene<'_>, mention: &Mention) -> f32 {
     let description = parameter.description.to_lowercase();
     if !["address", "sender", "recipient", "邮箱", "地址"].iter().any(|word| description.contains(word)) {
@@ -88,7 +88,7 @@ pub(super) fn of_address(parameter: &Parameter, scene: &Scene<'_>, mention: &Men
     }
 }
 
-/// The text after a label of a parameter that takes any text.
+/// Candidates for a free-text parameter: the text after one of its labels.
 pub(super) fn candidates(parameter: &Parameter, scene: &Scene<'_>, places: &[Place]) -> Vec<Candidate> {
     if let Some(sender) = sender(parameter, scene) {
         return vec![sender];
@@ -104,7 +104,7 @@ pub(super) fn candidates(parameter: &Parameter, scene: &Scene<'_>, places: &[Pla
         let rest = text.get(place.end..).unwrap_or_default();
         let bare = rest.trim_start();
         let before = text.get(..place.start).unwrap_or_default().trim_end();
-        // ，正文 v3.2已提测: a label at the start of a part names what follows.
+        // ，正文 v3.2已提测: a label at the start of a clause introduces its value.
         let fronted = parameter.role == Role::Text
             && rest.starts_with(' ')
             && before.ends_with(['，', ',', '；', ';', '：', ':']);
@@ -129,7 +129,7 @@ pub(super) fn candidates(parameter: &Parameter, scene: &Scene<'_>, places: &[Pla
     found
 }
 
-/// `Reply to mail 5520 with: works for me`, 回复邮件 88123：收到: a text after a colon that follows what it answers.
+/// `Reply to mail 5520 with: works for me`, 回复邮件 88123：收到: the text after a colon that follows the ID of a mail.
 fn after_name(parameter: &Parameter, scene: &Scene<'_>) -> Option<Candidate> {
     if parameter.role != Role::Text || !parameter.required {
         return None;
@@ -164,7 +164,7 @@ fn after_name(parameter: &Parameter, scene: &Scene<'_>) -> Option<Candidate> {
         })
 }
 
-/// 王芳 发来的邮件: the name of a sender before `sent`.
+/// 王芳 发来的邮件: the name of the sender before the verb.
 fn sender(parameter: &Parameter, scene: &Scene<'_>) -> Option<Candidate> {
     if !parameter.has_word(&["from", "sender"]) || !parameter.description.to_lowercase().contains("sender") {
         return None;
@@ -190,7 +190,7 @@ fn sender(parameter: &Parameter, scene: &Scene<'_>) -> Option<Candidate> {
     })
 }
 
-/// Where a text ends: at a line, at a semicolon, or at a comma before what begins another argument.
+/// The end of a text: a line break, a semicolon, or a comma before a word that starts another argument.
 fn end_of(told: &str) -> usize {
     let hard = told.find(['\n', '；', '。']).unwrap_or(told.len());
     let commas = told[..hard].match_indices([',', '，']);
@@ -205,7 +205,7 @@ fn end_of(told: &str) -> usize {
     other.map_or(hard, |(at, _)| at)
 }
 
-/// `the mails 611, 612 and 613`: whether the numbers before one lead back to the word for what they identify.
+/// `the mails 611, 612 and 613`: whether only other numbers stand between this number and the word for the identified things.
 pub(super) fn is_listed(parameter: &Parameter, scene: &Scene<'_>, mention: &Mention) -> bool {
     const MAILS: [&str; 6] = ["mails", "emails", "messages", "mail", "email", "邮件"];
     let before = scene.reading.text.get(..mention.start).unwrap_or_default().to_lowercase();

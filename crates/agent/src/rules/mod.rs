@@ -1,7 +1,7 @@
-//! The planner without a model: from a request in words to calls with arguments, by rules alone.
+//! The rule-based planner: turns a request in natural language into tool calls with arguments, without a model.
 //!
-//! What is read from a request stands in it, or follows from it by a table: nothing is invented. What a tool needs and
-//! nobody said is named as a problem.
+//! Every argument is taken from the request or derived from it with a table; no value is invented. A required parameter that
+//! the request does not give is reported as a problem.
 
 mod again;
 mod aside;
@@ -107,14 +107,15 @@ use toolhub_core::finder::ToolFinder;
 use crate::caution::{against, asks_of_the_past, forbids, how_at, is_conditional, own_words};
 use crate::plan::{Plan, Unproven};
 
-/// Requests past this size are cut: what is longer is a document, not a request.
+/// The maximum size of a request in bytes. Longer input is truncated.
 const LONGEST: usize = 8 << 10;
 
-/// A request that is all quoted is the request itself where it is longer than a title.
+/// Quotes around a whole request are removed only if the text between them is longer than this many bytes; shorter text may be
+/// a title.
 const LONG_QUOTE: usize = 40;
 
-/// Plans a request with the tools that were found for its parts. The same input gives the same plan; `today` is the day
-/// that `tomorrow` and 下周一 are counted from.
+/// Plans a request with the tools that were found for its parts. Deterministic: the same input gives the same plan.
+/// `today` is the date to which `tomorrow` and 下周一 are relative.
 pub fn plan(request: &str, candidates: &Candidates, today: Date) -> Plan {
     let denied = aside::find(&narrowed(request));
     let said = narrowed(request);
@@ -128,7 +129,7 @@ pub fn plan(request: &str, candidates: &Candidates, today: Date) -> Plan {
     {
         return refused();
     }
-    // A negation, a question or a condition is no order, whatever else is said.
+    // A negation, a question or a condition is never executed as an order.
     let reading = mention::Reading::of(&request, today);
     let wish = choose::wish(&reading);
     let past = asks_of_the_past(&request) && wish.changes();
@@ -137,14 +138,14 @@ pub fn plan(request: &str, candidates: &Candidates, today: Date) -> Plan {
     if (past || forbids(&request)) && (!wish.reads() || asks_how || forbidden) && !plan.steps.is_empty() {
         return refused();
     }
-    // A part that nothing serves is named; what is left must be understood.
+    // Parts without a matching tool are reported in `unserved`; the rest of the request must be understood completely.
     let served = plan.unserved.iter().fold(request.clone(), |text, part| text.replace(part.as_str(), ""));
     let left = mention::Reading::of(&served, today);
     if plan.changing.is_empty() && !plan.steps.is_empty() && unknown_verb::is_order(&left) {
         return Plan { problems: vec![problem::no_tool(request.trim())], ..Plan::default() };
     }
     if let Some(reason) = against(&request) {
-        // What depends on something is not begun: what is looked at first is not what was asked for.
+        // A conditional change is not started: running only the steps that read would not fulfil the request.
         let looks = plan.steps.iter().any(|step| !plan.changing.contains(&step.id));
         let changes = |part: &String| {
             !is_conditional(part) && choose::wish(&mention::Reading::of(part, today)).changes()
@@ -163,8 +164,8 @@ pub fn plan(request: &str, candidates: &Candidates, today: Date) -> Plan {
     plan
 }
 
-/// A request without what changes nothing: full-width letters, blanks around it, quotes around the whole, and what is denied
-/// beside it.
+/// Normalizes a request: narrows full-width characters, trims whitespace, removes quotes around the whole text, and drops a
+/// denied aside.
 fn plain(request: &str) -> String {
     let narrow = narrowed(request);
     let narrow = aside::find(&narrow).map_or(narrow.clone(), |denied| denied.without(&narrow));
@@ -185,7 +186,7 @@ fn narrowed(request: &str) -> String {
     token::narrow(request)
 }
 
-/// Plans a request with the tools that a finder finds.
+/// Finds the tools with `finder`, then plans the request.
 pub async fn plan_with(request: &str, finder: &dyn ToolFinder, today: Date) -> Plan {
     let candidates = Candidates::gather(request, finder).await;
     plan(request, &candidates, today)

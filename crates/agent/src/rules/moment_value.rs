@@ -1,4 +1,4 @@
-//! Days and times as a parameter wants them written.
+//! Dates and times in the format that a parameter expects.
 
 use jiff::civil::{Date, DateTime, Time};
 use serde_json::Value as Json;
@@ -13,7 +13,7 @@ use super::parameter::Parameter;
 use super::role::Role;
 use super::shift_value::is_today;
 
-/// Times that have no day of their own; who asks for no form takes them as they are said.
+/// Periods without one exact date. A parameter that prescribes no format takes them verbatim.
 const PERIODS: [&str; 22] = [
     "this weekend",
     "next weekend",
@@ -79,13 +79,13 @@ pub(super) fn candidates(parameter: &Parameter, scene: &Scene<'_>, places: &[Pla
         let Some((mut text, base)) = text(parameter, moment, written) else { continue };
         let (mut start, mut end, mut base) = (mention.start, mention.end, base);
         if shows_place(parameter) {
-            // Today is now: nothing is to be converted.
+            // The current time is the default: `today` needs no conversion.
             if matches!(moment, Moment::Date(_)) && is_today(written) {
                 continue;
             }
             base = GOOD;
             text = written.to_owned();
-            // `tomorrow in Tokyo at noon`: the day may stand apart from the time.
+            // `tomorrow in Tokyo at noon`: the day may be separate from the time.
             if matches!(moment, Moment::Time(_))
                 && let Some(day) = only_day(scene)
             {
@@ -111,7 +111,8 @@ pub(super) fn candidates(parameter: &Parameter, scene: &Scene<'_>, places: &[Pla
     found
 }
 
-/// `before 2026-02-01`, 2026-02-01 之前: what the words beside a moment say for a parameter that is one end of a span.
+/// `before 2026-02-01`, 2026-02-01 之前: the score that the words around a moment add for a parameter that is the start or
+/// the end of a period.
 fn side(parameter: &Parameter, text: &str, (start, end): (usize, usize)) -> f32 {
     const EARLIER: [&str; 5] = ["before", "until", "prior to", "up to", "no later than"];
     const LATER: [&str; 5] = ["since", "after", "starting", "on or after", "as of"];
@@ -132,12 +133,12 @@ fn side(parameter: &Parameter, text: &str, (start, end): (usize, usize)) -> f32 
     }
 }
 
-/// What is counted to, which is not where counting begins.
+/// The span of a countdown's target, which is not its starting point.
 fn counted_until(parameter: &Parameter, scene: &Scene<'_>) -> Option<countdown::Span> {
     shows_place(parameter).then(|| countdown::read(scene.reading))?.map(|found| found.until)
 }
 
-/// `what day is Christmas`: a day by its name, for a clock.
+/// `what day is Christmas`: named days, for a clock tool.
 fn named_days(scene: &Scene<'_>, counted: Option<countdown::Span>) -> Vec<Candidate> {
     let days = scene.reading.mentions.iter().filter(|mention| mention.value == Value::Holiday);
     days.filter(|day| counted != Some((day.start, day.end)))
@@ -148,7 +149,7 @@ fn named_days(scene: &Scene<'_>, counted: Option<countdown::Span>) -> Vec<Candid
         .collect()
 }
 
-/// `until Christmas`, 距离国庆: the moment until which is counted.
+/// `until Christmas`, 距离国庆: the target of a countdown.
 pub(super) fn until(scene: &Scene<'_>) -> Vec<Candidate> {
     let Some(found) = countdown::read(scene.reading) else { return Vec::new() };
     let (start, end) = found.until;
@@ -156,7 +157,7 @@ pub(super) fn until(scene: &Scene<'_>) -> Vec<Candidate> {
     let mention = scene.reading.mentions.iter().find(|mention| (mention.start, mention.end) == found.until);
     let yearless = !written.split(|c: char| !c.is_ascii_digit()).any(|digits| digits.len() == 4);
     let text = match mention.map(|mention| &mention.value) {
-        // The year that is not told is the last one, where the day lies behind.
+        // In a question about the past, a date without a year that would lie in the future belongs to the previous year.
         Some(Value::When(Moment::Date(day))) if found.is_past && yearless && is_in_digits(written) => {
             let before = day.checked_sub(jiff::Span::new().years(1)).unwrap_or(*day);
             if *day > scene.reading.today { before.to_string() } else { day.to_string() }
@@ -166,7 +167,7 @@ pub(super) fn until(scene: &Scene<'_>) -> Vec<Candidate> {
     vec![Candidate { value: Given::Said(Json::from(text)), start, end, score: GOOD + 1.0 }]
 }
 
-/// The moment in the form that the schema asks for; as it was written where it asks for none.
+/// Formats a moment as the schema prescribes; verbatim if the schema prescribes no format.
 fn text(parameter: &Parameter, moment: Moment, written: &str) -> Option<(String, f32)> {
     let description = parameter.description.to_lowercase();
     let asks = |form: &str| description.contains(form);
@@ -208,7 +209,7 @@ fn text(parameter: &Parameter, moment: Moment, written: &str) -> Option<(String,
         (Role::Time, Moment::Time(time)) => (clock(time), GOOD),
         (Role::Time, Moment::DateTime(moment)) => (clock(moment.time()), GOOD),
         (Role::DateTime, Moment::DateTime(moment)) => (whole(moment), GOOD + 0.3),
-        // A day alone is a moment where the schema shows days.
+        // A date without a time is accepted if the schema's examples are dates.
         (Role::DateTime, Moment::Date(day)) if shows_day(parameter) => (date(day), GOOD),
         (Role::DateTime, Moment::Date(day)) => (date(day), FAIR),
         (Role::DateTime, Moment::Time(_)) => (written.to_owned(), FAIR),
@@ -224,7 +225,7 @@ fn spoken(time: Time, written: &str) -> String {
     }
 }
 
-/// Whether an example is a day without a time.
+/// Whether an example is a date without a time.
 fn shows_day(parameter: &Parameter) -> bool {
     parameter.examples.iter().any(|example| {
         let digits = example.bytes().filter(u8::is_ascii_digit).count();
@@ -240,19 +241,19 @@ fn shows_place(parameter: &Parameter) -> bool {
         })
 }
 
-/// The day of a text that speaks of one day alone.
+/// The date of a text that mentions exactly one date.
 fn only_day<'a>(scene: &Scene<'a>) -> Option<&'a Mention> {
     let mut days =
         scene.reading.mentions.iter().filter(|mention| matches!(mention.value, Value::When(Moment::Date(_))));
     days.next().filter(|_| days.next().is_none())
 }
 
-/// Whether a day is written in digits, and not counted from today.
+/// Whether a date is written in digits and not relative to today.
 pub(super) fn is_in_digits(written: &str) -> bool {
     written.contains(|c: char| c.is_ascii_digit())
 }
 
-/// The place whose time it is.
+/// The place to whose time zone a time belongs.
 fn place_of<'a>(scene: &Scene<'a>, start: usize, end: usize) -> Option<&'a Mention> {
     scene.reading.mentions.iter().find(|mention| {
         let between = if mention.end <= start { mention.end..start } else { end..mention.start.max(end) };

@@ -1,16 +1,16 @@
-//! Whether a sentence that has a verb of change is no order: a question whether something may be done or is so, a statement of what
-//! the user will do, or of what was done.
+//! Detects sentences that contain a verb of change but are no order: questions about permission or state, statements of the
+//! user's intention, and reports of past actions.
 
 use std::collections::BTreeSet;
 
 use super::verb_class::VERBS;
 
-/// What may stand before the first word that counts.
+/// Words that may precede the first significant word.
 const LEADS: [&str; 16] = [
     "please", "hi", "hey", "hello", "so", "and", "then", "ok", "okay", "well", "now", "but", "also",
     "actually", "thanks", "just",
 ];
-/// How a question begins that asks for a permission, a state or an opinion.
+/// Openings of questions about a permission, a state or an opinion.
 const ASKS: [&str; 31] = [
     "can i",
     "can we",
@@ -46,7 +46,7 @@ const ASKS: [&str; 31] = [
 ];
 /// Verbs after `can I` that make it a polite order (`can I get …`).
 const GIVEN: [&str; 5] = ["get", "have", "ask", "see", "trouble"];
-/// What makes a question a polite order.
+/// Words that mark a question as a polite order.
 const POLITE: [&str; 21] = [
     "you",
     "please",
@@ -70,7 +70,7 @@ const POLITE: [&str; 21] = [
     "能不能给",
     "能不能将",
 ];
-/// Ends of Chinese sentences that only ask for consent to an order.
+/// Endings of Chinese sentences that only request consent to an order.
 const CONSENT: [&str; 9] = ["好吗", "行吗", "可以吗", "成吗", "好么", "可以么", "行么", "好不好", "行不行"];
 /// Openings of sentences that state an intention.
 const INTENT: [&str; 29] = [
@@ -124,7 +124,7 @@ const INTENT_HAN: [&str; 14] = [
 const TELLERS: [&str; 7] = ["我们", "他们", "我", "他", "她", "你", "同事"];
 const ALREADY: [&str; 6] = ["刚刚", "刚才", "刚", "已经", "已", "昨天"];
 
-/// Why a sentence is no order.
+/// The reason why a sentence is no order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Mood {
     Question,
@@ -132,12 +132,13 @@ pub(super) enum Mood {
     Told,
 }
 
-/// The first sentence that has a verb of change and is no order; `own` is a request in small letters without what it quotes.
+/// Returns the mood of the first sentence that contains a verb of change and is no order. `own` is the lowercase request
+/// without quoted text.
 pub(super) fn first(own: &str) -> Option<Mood> {
     let mut rest = own.trim();
     while !rest.is_empty() {
         let end = rest.find(['.', '!', '?', ';', '。', '！', '？', '；', '\n']).unwrap_or(rest.len());
-        // A dot within a name or a number ends nothing.
+        // A dot inside a name or a number does not end a sentence.
         let end = sentence_end(rest, end);
         let mark = rest[end..].chars().next();
         if let Some(mood) = of(rest[..end].trim(), mark) {
@@ -209,7 +210,7 @@ fn of(sentence: &str, mark: Option<char>) -> Option<Mood> {
     ((asks || marked) && !consent && !polite).then_some(Mood::Question)
 }
 
-/// `Please don't delete …`: whether a request begins by forbidding a change and asks for no look.
+/// `Please don't delete …`: whether a request starts with a prohibition and contains no verb that reads.
 pub(super) fn only_forbids(own: &str) -> bool {
     let rest = own.trim().strip_prefix("please ").unwrap_or(own.trim());
     let denied = ["don't ", "do not ", "never "].iter().find_map(|word| rest.strip_prefix(word));
@@ -231,7 +232,7 @@ fn is_told(sentence: &str) -> bool {
     })
 }
 
-/// Whether a verb of these classes does more than look.
+/// Whether one of these verb classes changes something, that is, does more than read.
 fn changes(classes: &BTreeSet<&'static str>) -> bool {
     classes.iter().any(|class| !class.starts_with("look_"))
 }

@@ -1,4 +1,4 @@
-//! Proper names in a request: capitalised words in English, and places in both languages by a table.
+//! Proper names in a request: capitalised English words, and places in English and Chinese from a table.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::LazyLock;
@@ -7,12 +7,12 @@ use toolhub_core::name_tables;
 
 use super::token::{Kind, Token, is_han};
 
-/// The places that the clock knows, by name. One table for both, so that what is planned can be answered.
+/// The place names of the clock tool. Planner and tool share the tables, so that every planned place can be resolved.
 const TABLES: [&str; 2] = [name_tables::CITIES, name_tables::COUNTRIES];
 
-/// The longest Chinese name of a place, in characters.
+/// The maximum length of a Chinese place name in characters.
 const LONGEST: usize = 10;
-/// The longest English name of a place, in words.
+/// The maximum length of an English place name in words.
 const MOST_WORDS: usize = 5;
 
 static PLACES: LazyLock<HashSet<String>> = LazyLock::new(|| {
@@ -27,7 +27,7 @@ static COUNTRIES: LazyLock<HashSet<String>> = LazyLock::new(|| {
     names.filter(|name| !name.is_empty()).map(str::to_lowercase).collect()
 });
 
-/// The zone of each place that is in one zone alone.
+/// The time zone of each place; `None` if a place has several.
 static ZONES: LazyLock<HashMap<String, Option<&'static str>>> = LazyLock::new(|| {
     let mut zones: HashMap<String, Option<&'static str>> = HashMap::new();
     for row in TABLES.iter().flat_map(|table| table.lines()).filter(|line| !line.starts_with('#')) {
@@ -44,7 +44,7 @@ static ZONES: LazyLock<HashMap<String, Option<&'static str>>> = LazyLock::new(||
     zones
 });
 
-/// The IANA zone of a place, where the tables leave no doubt.
+/// The IANA time zone of a place, if the tables give exactly one.
 pub(super) fn zone_of(name: &str) -> Option<&'static str> {
     let name = name.trim().to_lowercase();
     let bare = name.trim_end_matches(['市', '省', '州']);
@@ -52,12 +52,12 @@ pub(super) fn zone_of(name: &str) -> Option<&'static str> {
     [name.as_str(), bare, first].iter().find_map(|name| ZONES.get(*name).copied().flatten())
 }
 
-/// Whether a name is that of a country.
+/// Whether a name is the name of a country.
 pub(super) fn is_country(name: &str) -> bool {
     COUNTRIES.contains(&name.trim().to_lowercase()) || ["USA", "UK", "US", "UAE"].contains(&name.trim())
 }
 
-/// Capitalised words that begin sentences or are no names.
+/// Words that are capitalised at the start of a sentence or are not names.
 const NO_NAMES: &str = " i i'm i'd i've i'll a an the what what's which who whom whose when where why how is are was \
 were do does did can could would should will please find get give show tell calculate compute create make \
 book send write read open list search look check help if in on at for from to of and or also then next after before \
@@ -71,17 +71,17 @@ ok okay yes no not am pm both each every all some any as by be has have had iden
 recommend suggest need want could hello hi hey thanks thank dear explain describe rename copy move insert apply merge \
 sum multiply divide subtract ";
 
-/// Parts of countries that stand after a city: `Miami, Florida`.
+/// States and provinces that follow a city: `Miami, Florida`.
 const STATES: &str = "|alabama|alaska|arizona|arkansas|california|colorado|connecticut|delaware|florida|georgia|hawaii|idaho|\
 illinois|indiana|iowa|kansas|kentucky|louisiana|maine|maryland|massachusetts|michigan|minnesota|mississippi|missouri|montana|\
 nebraska|nevada|new hampshire|new jersey|new mexico|new york|north carolina|north dakota|ohio|oklahoma|oregon|pennsylvania|\
 rhode island|south carolina|south dakota|tennessee|texas|utah|vermont|virginia|washington|west virginia|wisconsin|wyoming|\
 ontario|quebec|british columbia|alberta|manitoba|nova scotia|queensland|victoria|new south wales|bavaria|england|scotland|wales|";
 
-/// Small words inside names.
+/// Lowercase words inside names.
 const JOINTS: [&str; 11] = ["of", "the", "de", "la", "van", "von", "del", "da", "di", "du", "&"];
 
-/// A name, and the tokens it takes.
+/// A name and the index of the token after it.
 #[derive(Debug, Clone)]
 pub(super) struct Name {
     pub(super) after: usize,
@@ -96,7 +96,7 @@ pub(super) fn is_place(name: &str) -> bool {
         || first.strip_suffix(" city").is_some_and(|name| PLACES.contains(name))
 }
 
-/// The name that begins at token `at`; `free` says which tokens are not taken by something else.
+/// Reads the name that starts at token `at`. `free` returns whether a token is not part of another mention.
 pub(super) fn read(
     text: &str,
     tokens: &[Token<'_>],
@@ -120,7 +120,7 @@ fn chinese(tokens: &[Token<'_>], at: usize, free: &dyn Fn(usize) -> bool) -> Opt
         .map(|(_, token)| token.text)
         .collect();
     let length = (2..=run.len()).rev().find(|length| PLACES.contains(&run[..*length].concat()))?;
-    // 在日历里加一个: after a noun 里 says where, and is no part of a place.
+    // 在日历里加一个: 里 after a noun is a postposition, not part of a place name.
     let noun = at.checked_sub(1).and_then(|before| tokens.get(before)).is_some_and(|before| {
         before.kind == Kind::Han
             && before.end == tokens[at].start
@@ -130,7 +130,7 @@ fn chinese(tokens: &[Token<'_>], at: usize, free: &dyn Fn(usize) -> bool) -> Opt
         return None;
     }
     let suffix = run.get(length).is_some_and(|next| matches!(*next, "市" | "省" | "县"));
-    // 上海浦东, 美国纽约: places that stand together are one.
+    // 上海浦东, 美国纽约: adjacent place names form one place.
     let mut after = at + length + usize::from(suffix);
     if let Some(more) = chinese(tokens, after, free) {
         after = more.after;
@@ -139,7 +139,7 @@ fn chinese(tokens: &[Token<'_>], at: usize, free: &dyn Fn(usize) -> bool) -> Opt
 }
 
 fn english(text: &str, tokens: &[Token<'_>], at: usize, free: &dyn Fn(usize) -> bool) -> Option<Name> {
-    // A place may be written small: `weather in tokyo`.
+    // A place may be written in lowercase: `weather in tokyo`.
     let place = (1..=MOST_WORDS).rev().find(|length| {
         let Some(words) = tokens.get(at..at + length) else { return false };
         let joined = words.windows(2).all(|pair| text[pair[0].end..pair[1].start] == *" ");
@@ -211,13 +211,13 @@ fn english(text: &str, tokens: &[Token<'_>], at: usize, free: &dyn Fn(usize) -> 
     })
 }
 
-/// Places that are distinguished by a number: `Room 12`.
+/// Words for places that are followed by a number: `Room 12`.
 const ROOMS: [&str; 12] = [
     "Room", "Hall", "Building", "Gate", "Floor", "Suite", "Platform", "Studio", "Lab", "Office", "Terminal",
     "Zone",
 ];
 
-/// Words that are also small places.
+/// Common words that are also the names of small places.
 fn is_common(name: &str) -> bool {
     [
         "nice", "reading", "mobile", "bath", "male", "orange", "split", "turkey", "chad", "georgia",
@@ -235,7 +235,7 @@ fn is_short_form(word: &str) -> bool {
     ["Dr", "Mr", "Mrs", "Ms", "St", "Prof", "Jr", "Mt"].contains(&word) || word.len() == 1
 }
 
-/// `, CA` or `, United Kingdom` after a place: how many tokens it takes.
+/// `, CA` or `, United Kingdom` after a place: the number of tokens of the region.
 fn region(
     text: &str,
     tokens: &[Token<'_>],
@@ -257,12 +257,13 @@ fn region(
     0
 }
 
-/// Whether a text has Chinese characters.
+/// Whether a text contains Chinese characters.
 pub(super) fn has_han(text: &str) -> bool {
     text.contains(is_han)
 }
 
-/// Whether a short run of characters has a blank before it and a blank, a mark or the end after it: a name is written so.
+/// Whether a run of 2 to 8 characters has a space before it and whitespace, punctuation or the end of the text after it. Names
+/// are written this way.
 pub(super) fn stands_alone(text: &str, start: usize, length: usize) -> bool {
     const LONGEST_NAME: usize = 8;
     let run = text.get(start..start + length).unwrap_or_default();

@@ -1,10 +1,9 @@
-//! A new folder or file that is named apart from where it goes: `a folder called X in /data`, 在 /data 下建一个 X 文件夹. The two are
-//! put together to one path.
+//! Joins the name of a new folder or file with its parent folder: `a folder called X in /data`, 在 /data 下建一个 X 文件夹.
 
 use super::literal::{self, Found, Literal};
 use super::rephrase::masked;
 
-/// Words between a name and the folder it goes into.
+/// Words between a name and its parent folder.
 const INTO: [&str; 8] =
     ["in", "inside", "under", "within", "below", "in the folder", "in the directory", "inside the folder"];
 const CALLED: [&str; 3] = ["called ", "named ", "titled "];
@@ -24,7 +23,7 @@ const HAN_KINDS: [&str; 6] = ["子文件夹", "子目录", "文件夹", "目录"
 const MAKES: [&str; 8] = ["create", "make", "add", "mkdir", "set up", "new", "need a", "put a"];
 const HAN_MAKES: [&str; 7] = ["新建", "创建", "建立", "建", "新增", "加", "添加"];
 
-/// The request with the whole path; `None` where no name stands apart from its folder.
+/// Returns the request with the joined path; `None` if no name is separate from its folder.
 pub(super) fn joined(text: &str) -> Option<String> {
     let literals = literal::find(text);
     let folder = only_folder(&literals)?;
@@ -32,7 +31,7 @@ pub(super) fn joined(text: &str) -> Option<String> {
     english(text, &masked, folder).or_else(|| chinese(text, &masked, folder))
 }
 
-/// The only path of a request that is a folder from a root.
+/// The path of a folder, if the request contains exactly one.
 fn only_folder(literals: &[Found]) -> Option<&Found> {
     let is_folder = |found: &&Found| match &found.literal {
         Literal::Path(path) => {
@@ -132,7 +131,7 @@ fn chinese(text: &str, masked: &str, folder: &Found) -> Option<String> {
         rest = rest.strip_prefix(word).unwrap_or(rest);
     }
     let rest = rest.trim_start();
-    // The kind stands before the name or after it.
+    // The kind precedes or follows the name.
     let (name, tail) = match HAN_KINDS.iter().find_map(|kind| rest.strip_prefix(*kind)) {
         Some(named) => {
             let named = named.trim_start_matches([' ', '：', ':', '叫', '名', '为']);

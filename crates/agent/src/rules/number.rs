@@ -1,4 +1,4 @@
-//! Numbers as people write them: digits, words, Chinese numerals, millions, percent and what they count.
+//! Numbers in natural language: digits, words, Chinese numerals, millions, percentages and units.
 
 use super::spelled::{numerals, ordinal_word, words};
 use super::token::{Kind, Token};
@@ -9,15 +9,15 @@ use super::units::{self, Unit};
 pub(super) struct Number {
     pub(super) value: f64,
     pub(super) percent: bool,
-    /// What it counts or measures.
+    /// The unit that it counts or measures.
     pub(super) unit: Option<Unit>,
-    /// Whether it may be no more than an article: `one`, `一个`.
+    /// Whether it may be only an article: `one`, `一个`.
     pub(super) weak: bool,
-    /// Whether it says which and not how many: `3rd`, `第三`.
+    /// Whether it is an ordinal: `3rd`, `第三`.
     pub(super) ordinal: bool,
 }
 
-/// A number, and the tokens it takes: those of the number itself, then those of its unit.
+/// A number and its token range, including its unit.
 #[derive(Debug, Clone)]
 pub(super) struct Reading {
     pub(super) number: Number,
@@ -38,7 +38,7 @@ const SCALES: [(&str, f64); 9] = [
 ];
 const CURRENCIES: [&str; 4] = ["$", "¥", "€", "£"];
 
-/// The number that begins at token `at`.
+/// Reads the number that starts at token `at`.
 pub(super) fn read(text: &str, tokens: &[Token<'_>], at: usize) -> Option<Reading> {
     let token = tokens.get(at)?;
     let (mut value, mut after, mut weak) = match token.kind {
@@ -89,7 +89,7 @@ pub(super) fn read(text: &str, tokens: &[Token<'_>], at: usize) -> Option<Readin
         first -= 1;
     }
     if unit.is_none() && !percent {
-        // `three empty rows`: what is said of the things that are counted stands between.
+        // `three empty rows`: an adjective may stand between the number and the counted noun.
         let described = tokens.get(after).is_some_and(|next| {
             next.is_any(&[
                 "empty",
@@ -105,7 +105,7 @@ pub(super) fn read(text: &str, tokens: &[Token<'_>], at: usize) -> Option<Readin
         });
         let (found, length) = units::at(tokens, after + usize::from(described));
         unit = found;
-        // A unit that is written onto its number belongs to it; after a blank it may be a word of its own.
+        // A unit without a space before it belongs to the number; after a space it may be a separate word.
         if unit.is_some()
             && tokens
                 .get(after)
@@ -116,7 +116,7 @@ pub(super) fn read(text: &str, tokens: &[Token<'_>], at: usize) -> Option<Readin
         }
     }
     if token.kind == Kind::Han && after - at == 1 && unit.is_none() && !ordinal && !percent_before {
-        // One numeral alone is part of a word more often than a number: 一下, 万一, 三明治.
+        // A single Chinese numeral is more often part of a word than a number: 一下, 万一, 三明治.
         return None;
     }
     weak = weak && !percent;

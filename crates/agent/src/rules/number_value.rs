@@ -1,4 +1,4 @@
-//! Which number of a request is a parameter's: by its label, its unit, its size, and what it counts.
+//! Selects the number for a parameter by its label, unit, range and counted noun.
 
 use serde_json::{Number as JsonNumber, Value as Json};
 
@@ -9,18 +9,18 @@ use super::mention::{Mention, Value};
 use super::number::Number;
 use super::parameter::{Parameter, Shape};
 
-/// What a number scores where nothing speaks for it.
+/// The score of a number without further evidence.
 const BARE: f32 = 0.95;
-/// What a unit that the parameter tells adds.
+/// Added if the number has a unit that the parameter's name or description mentions.
 const UNIT: f32 = 1.5;
-/// Units that count.
+/// Units of countable things.
 const COUNTED: [&str; 9] = ["item", "row", "column", "line", "page", "time", "step", "person", "ticket"];
-/// Words before a number of things that are first in some order: `top 3`, `the latest seven`, 前 12 条, 最多 5 封.
+/// Words before the number of items to take from a sorted list: `top 3`, `the latest seven`, 前 12 条, 最多 5 封.
 const LEADS: [&str; 16] = [
     "top", "first", "max", "last", "latest", "recent", "newest", "most", "next", "past", "maximum", "前",
     "近", "新", "多", "后",
 ];
-/// What speaks against a number.
+/// Subtracted for evidence against a number.
 const AGAINST: f32 = 0.7;
 
 pub(super) fn candidates(parameter: &Parameter, scene: &Scene<'_>, places: &[Place]) -> Vec<Candidate> {
@@ -29,7 +29,7 @@ pub(super) fn candidates(parameter: &Parameter, scene: &Scene<'_>, places: &[Pla
     for mention in &scene.reading.mentions {
         let number = match &mention.value {
             Value::Number(number) => number,
-            // A column by its letter, a row by its cell.
+            // A quoted number.
             Value::Literal(Literal::Quoted(text)) if text.parse::<f64>().is_ok() => &Number {
                 value: text.parse().unwrap_or_default(),
                 percent: false,
@@ -37,7 +37,7 @@ pub(super) fn candidates(parameter: &Parameter, scene: &Scene<'_>, places: &[Pla
                 weak: false,
                 ordinal: false,
             },
-            // `#42`: the number of something.
+            // `#42`: an issue number or the like.
             Value::Literal(Literal::Code(text)) if text.parse::<u32>().is_ok() => &Number {
                 value: text.parse().unwrap_or_default(),
                 percent: false,
@@ -50,23 +50,23 @@ pub(super) fn candidates(parameter: &Parameter, scene: &Scene<'_>, places: &[Pla
         let Some(value) = fitted(parameter, number) else { continue };
         let label = scene.labelled(places, mention.start, mention.end);
         let mut score = BARE + label + bonus(parameter, number);
-        // `top 3`, 前 3 条: so many, of what comes first.
+        // `top 3`, 前 3 条: the number of leading items.
         let before = scene.reading.token_at(mention.start).checked_sub(1);
         let leads = before.and_then(|at| scene.reading.tokens.get(at));
-        // 最新的 10 封: 的 says nothing.
+        // 最新的 10 封: skips the particle 的.
         let leads = match leads.filter(|token| token.text == "的") {
             Some(_) => before.and_then(|at| at.checked_sub(1)).and_then(|at| scene.reading.tokens.get(at)),
             None => leads,
         };
         let counted = number.unit.is_none_or(|unit| COUNTED.contains(&unit.name()));
-        // `15 most recent`, `10 latest`: the order may be said after the number.
+        // `15 most recent`, `10 latest`: the sort order may follow the number.
         let next = scene.reading.tokens.get(scene.reading.token_at(mention.end));
         let follows =
             next.is_some_and(|token| token.is_any(&["most", "latest", "newest", "recent", "last", "first"]));
         if (follows || leads.is_some_and(|token| token.is_any(&LEADS))) && counts(parameter) && counted {
             score += UNIT;
         }
-        // `the first 5 lines`, 最后 20 行: which end of a text is read.
+        // `the first 5 lines`, 最后 20 行: selects between `head` and `tail`.
         let said = |words: &[&str]| leads.is_some_and(|token| token.is_any(words));
         let (first, last) = (said(&["first", "top", "前", "头"]), said(&["last", "final", "后", "末", "尾"]));
         if parameter.has_word(&["head"]) && first || parameter.has_word(&["tail"]) && last {
@@ -80,8 +80,8 @@ pub(super) fn candidates(parameter: &Parameter, scene: &Scene<'_>, places: &[Pla
     found
 }
 
-/// `no more than 2000 characters`, `from character 5000`, 从第 5000 个字符: what the words beside a number say for a parameter that
-/// bounds a result or says where it begins, where its description has the unit.
+/// `no more than 2000 characters`, `from character 5000`, 从第 5000 个字符: the score that the words before a number add for a
+/// parameter that limits a result or gives its offset. The description must contain the unit.
 fn bounds(parameter: &Parameter, scene: &Scene<'_>, mention: &Mention) -> f32 {
     const MOST: [&str; 14] = [
         "no more than",
@@ -124,7 +124,7 @@ fn bounds(parameter: &Parameter, scene: &Scene<'_>, mention: &Mention) -> f32 {
             near(&after) || before.ends_with(english)
         },
     );
-    // `from character 5000`: the unit may stand before the number.
+    // `from character 5000`: the unit may precede the number.
     let Some((english, _)) = unit.filter(|(english, _)| description.contains(english)) else { return 0.0 };
     let before = before.strip_suffix(english).unwrap_or(&before).trim_end();
     let says = |words: &[&str]| words.iter().any(|word| before.ends_with(word));
@@ -139,11 +139,11 @@ fn bounds(parameter: &Parameter, scene: &Scene<'_>, mention: &Mention) -> f32 {
     }
 }
 
-/// The number as the parameter wants it; none where it cannot be.
+/// Converts the number to the parameter's type and unit; `None` if it does not fit.
 pub(super) fn fitted(parameter: &Parameter, number: &Number) -> Option<Json> {
     let mut value = number.value * time_factor(parameter, number);
     if number.percent && matches!(parameter.shape, Shape::Number | Shape::Any) && wants_share(parameter) {
-        // 5 % as 0.05, without the noise of a division.
+        // 5 % becomes 0.05; rounding removes floating-point noise.
         value = (value * 1e10 / 100.0).round() / 1e10;
     }
     let is_whole = value.fract() == 0.0;
@@ -153,7 +153,7 @@ pub(super) fn fitted(parameter: &Parameter, number: &Number) -> Option<Json> {
     fits.then(|| json(value)).flatten()
 }
 
-/// `an hour` for a parameter that counts minutes: by what a time is multiplied.
+/// `an hour` for a parameter in minutes: the conversion factor of a duration.
 fn time_factor(parameter: &Parameter, number: &Number) -> f64 {
     let seconds = |name: &str| match name {
         "second" => Some(1.0),
@@ -168,7 +168,7 @@ fn time_factor(parameter: &Parameter, number: &Number) -> f64 {
     said.zip(wanted).map_or(1.0, |(said, wanted)| said / wanted)
 }
 
-/// A number as JSON, whole where it is.
+/// Converts a number to JSON, as an integer if it has no fraction.
 pub(super) fn json(value: f64) -> Option<Json> {
     if value.fract() == 0.0 && value.abs() < 9e15 {
         return Some(Json::from(value as i64));
@@ -176,7 +176,7 @@ pub(super) fn json(value: f64) -> Option<Json> {
     JsonNumber::from_f64(value).map(Json::Number)
 }
 
-/// Whether a percentage is to be given as a share of one.
+/// Whether a percentage is passed as a fraction of one.
 fn wants_share(parameter: &Parameter) -> bool {
     let description = parameter.description.to_lowercase();
     let says_percent = parameter.has_word(&["percent", "percentage", "pct"])
@@ -186,7 +186,7 @@ fn wants_share(parameter: &Parameter) -> bool {
     !says_percent || description.contains("decimal") || description.contains("小数")
 }
 
-/// Whether a parameter says how many.
+/// Whether a parameter is a count.
 fn counts(parameter: &Parameter) -> bool {
     parameter.has_word(&["count", "limit", "num", "number", "max", "top", "total", "quantity", "n", "size"])
 }
@@ -227,14 +227,14 @@ fn bonus(parameter: &Parameter, number: &Number) -> f32 {
     let counts = counts(parameter);
     let places = parameter
         .has_word(&["row", "rows", "column", "col", "page", "index", "line", "position", "offset", "start"]);
-    // A time in another unit is counted in the one that the parameter has.
+    // A duration in another unit is converted to the parameter's unit.
     let timed = parameter.words.last().and_then(|word| super::units::of(word)).is_some();
     if let Some(unit) = number.unit {
         let converted = timed && time_factor(parameter, number) != 1.0;
         if converted || counts && !number.ordinal && COUNTED.contains(&unit.name()) {
             bonus += UNIT;
         } else if places && !counts && COUNTED.contains(&unit.name()) {
-            // `5 rows` says how many, `row 5` and 第 5 行 say which.
+            // `5 rows` is a count; `row 5` and 第 5 行 are positions.
             bonus += if number.ordinal { UNIT * 0.5 } else { -AGAINST * 2.0 };
         } else if parameter.units.contains(&unit) {
             bonus += UNIT;
@@ -264,7 +264,7 @@ fn bonus(parameter: &Parameter, number: &Number) -> f32 {
     bonus
 }
 
-/// `rows 4 to 6`, `columns B to D`, `第 4 到第 6 行`: where it starts and how many there are.
+/// `rows 4 to 6`, `columns B to D`, `第 4 到第 6 行`: the start and the count of a span.
 fn spans(parameter: &Parameter, scene: &Scene<'_>) -> Vec<Candidate> {
     let column = parameter.has_word(&["col", "column"]);
     let row = parameter.has_word(&["row", "line", "start", "offset"]);
@@ -279,15 +279,15 @@ fn spans(parameter: &Parameter, scene: &Scene<'_>) -> Vec<Candidate> {
         let back =
             |step: usize| at.checked_sub(step).and_then(|at| tokens.get(at)).map_or("", |token| token.text);
         let Some(first) = ordinal(token.text) else { continue };
-        // `columns E and F` are two that stand side by side.
+        // `columns E and F` are two adjacent columns.
         let beside = ["and", "和", "、"].contains(&said(1)) && ordinal(said(2)) == Some(first + 1);
         let joint = beside || ["to", "through", "thru", "-", "–", "到", "至", "~"].contains(&said(1));
-        // 第 5 行到第 15 行: what is counted may be said twice.
+        // 第 5 行到第 15 行: the noun may be repeated.
         let side_by_side = matches!(said(1), "行" | "列")
             && ["和", "与", "、"].contains(&said(2))
             && ordinal(said(3 + usize::from(said(3) == "第"))) == Some(first + 1);
         let named_twice = side_by_side || matches!(said(1), "行" | "列") && ["到", "至"].contains(&said(2));
-        // `column C and column D`: named again for each.
+        // `column C and column D`: the noun is repeated for each.
         let again = ["and", "&"].contains(&said(1))
             && ["column", "row"].iter().any(|word| said(2).eq_ignore_ascii_case(word))
             && ordinal(said(3)) == Some(first + 1);
@@ -311,7 +311,7 @@ fn spans(parameter: &Parameter, scene: &Scene<'_>) -> Vec<Candidate> {
         let end = if last.is_some() { tokens[at + 2 + skip].end } else { token.end };
         let value = match last {
             Some(last) if count && last >= first => {
-                // Beside the one that says where it starts, so that both may be read from one place.
+                // An empty range after the start, so that start and count can be read from the same text.
                 found.push(Candidate {
                     value: Given::Said(Json::from(last - first + 1)),
                     start: end,
@@ -324,7 +324,7 @@ fn spans(parameter: &Parameter, scene: &Scene<'_>) -> Vec<Candidate> {
             _ => first,
         };
         let right = if is_column { column || (is_letter && !row) } else { !column };
-        // `insert a row after row 5`, B 列后面插一列: the place behind it is meant.
+        // `insert a row after row 5`, B 列后面插一列: the position after the given one is meant.
         if last.is_none() && right && scene.tool_words.iter().any(|word| word == "insert") {
             let before = [back(1), back(2)]
                 .iter()
@@ -355,7 +355,7 @@ fn spans(parameter: &Parameter, scene: &Scene<'_>) -> Vec<Candidate> {
     found
 }
 
-/// A row by its number, a column by its letters.
+/// The position of a row from its number, or of a column from its letters.
 fn ordinal(text: &str) -> Option<i64> {
     if text.len() <= 2 && !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_uppercase()) {
         return Some(text.bytes().fold(0, |sum, byte| sum * 26 + i64::from(byte - b'A') + 1));

@@ -1,4 +1,4 @@
-//! Parameters as the planner sees them: what they take, what they are called, and what they are for.
+//! Tool parameters for the planner: type, labels, role and examples, derived from the JSON Schema.
 
 use serde_json::{Map, Value};
 
@@ -7,7 +7,7 @@ use super::name::has_han;
 use super::role::{Role, Told};
 use super::units::{self, Unit};
 
-/// What a parameter takes.
+/// The type of a parameter.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Shape {
     Text,
@@ -23,35 +23,36 @@ pub(super) enum Shape {
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Parameter {
     pub(super) name: String,
-    /// The words of its name, small.
+    /// The words of its name in lowercase.
     pub(super) words: Vec<String>,
     pub(super) shape: Shape,
     pub(super) role: Role,
     pub(super) required: bool,
-    /// The only values it may have; empty where any is good.
+    /// The allowed values; empty if any value is allowed.
     pub(super) choices: Vec<Value>,
     pub(super) description: String,
     pub(super) minimum: Option<f64>,
     pub(super) maximum: Option<f64>,
     pub(super) labels: Vec<Label>,
-    /// Units that its name or description tells.
+    /// Units in its name or description.
     pub(super) units: Vec<Unit>,
-    /// Values that its description gives as examples.
+    /// Example values from its schema or description.
     pub(super) examples: Vec<String>,
 }
 
-/// Schemas that are nested deeper are not filled.
+/// Schemas nested deeper than this are not filled.
 const DEEPEST: usize = 4;
-/// Parameters past this many are not looked at.
+/// The maximum number of parameters per schema; the rest is ignored.
 const MOST: usize = 64;
 
-/// Words of names that say nothing where there are others.
+/// Words of names that carry no meaning beside other words.
 const GENERIC: [&str; 22] = [
     "name", "value", "number", "id", "type", "num", "n", "of", "the", "in", "is", "input", "param", "str",
     "data", "info", "arg", "a", "list", "per", "by", "with",
 ];
 
-/// The parameters of a schema, in its order. `description` is the tool's: many tell there what the schema does not.
+/// The parameters of a schema in its order. `description` is the description of the tool, which often documents parameters that
+/// the schema does not.
 pub(super) fn parameters(schema: &Value, description: &str) -> Vec<Parameter> {
     let mut schema = schema.clone();
     describe(&mut schema, description);
@@ -60,7 +61,7 @@ pub(super) fn parameters(schema: &Value, description: &str) -> Vec<Parameter> {
     found
 }
 
-/// Adds what a tool's own description says of its parameters, a line each: `name: what it is`.
+/// Adds parameter descriptions from the tool's description, one per line: `name: description`.
 fn describe(schema: &mut Value, description: &str) {
     let Some(properties) = schema.get_mut("properties").and_then(Value::as_object_mut) else { return };
     for (name, schema) in properties.iter_mut() {
@@ -104,7 +105,7 @@ fn members(schema: &Value, about: &str, depth: usize) -> Vec<Parameter> {
 }
 
 impl Parameter {
-    /// The parameter and the members of the objects that it takes.
+    /// The parameter itself and the members of its objects.
     pub(super) fn with_members(&self) -> Vec<&Self> {
         let members = match &self.shape {
             Shape::Object(members) => members.as_slice(),
@@ -121,7 +122,7 @@ impl Parameter {
         let description = schema.get("description").and_then(Value::as_str).unwrap_or_default().to_owned();
         let title = schema.get("title").and_then(Value::as_str).unwrap_or_default();
         let words = words(name);
-        // `anyOf` with null is how many say that something may be left out.
+        // `anyOf` with null is a common way to mark a parameter as optional.
         let any_of = ["anyOf", "oneOf"].iter().find_map(|key| schema.get(*key).and_then(Value::as_array));
         let inner = any_of.and_then(|kinds| {
             kinds
@@ -166,13 +167,13 @@ impl Parameter {
         }
     }
 
-    /// Whether its name has one of these words.
+    /// Whether its name contains one of these words.
     pub(super) fn has_word(&self, words: &[&str]) -> bool {
         self.words.iter().any(|word| words.contains(&word.as_str()))
     }
 }
 
-/// The small words of a name in any spelling: `startDate`, `start_date`, `start-date2`.
+/// The lowercase words of a name in any case style: `startDate`, `start_date`, `start-date2`.
 pub(super) fn words(name: &str) -> Vec<String> {
     let mut found = vec![String::new()];
     let mut before = ' ';
@@ -213,7 +214,7 @@ fn choices(schema: &Map<String, Value>) -> Option<Vec<Value>> {
     Some(listed.iter().filter(|value| !value.is_null()).cloned().collect())
 }
 
-/// `Which branches: 'local', 'remote' or 'all'`: values that a description lists for a parameter that says of which kind.
+/// `Which branches: 'local', 'remote' or 'all'`: the values that a description lists for a parameter such as `type` or `mode`.
 fn described_choices(words: &[String], description: &str) -> Vec<Value> {
     let kinds = ["type", "kind", "mode", "order", "sort"];
     if !words.last().is_some_and(|word| kinds.contains(&word.as_str())) || description.contains("e.g") {
@@ -261,7 +262,7 @@ fn shape(name: &str, schema: &Map<String, Value>, about: &str, depth: usize) -> 
     }
 }
 
-/// Words before a name that is given.
+/// Words that introduce a name.
 const NAMING: [&str; 8] = ["named", "called", "titled", "名为", "叫做", "命名为", "名字叫", "取名"];
 
 fn labels_of(words: &[String]) -> Vec<Label> {
@@ -285,7 +286,7 @@ fn labels_of(words: &[String]) -> Vec<Label> {
     found
 }
 
-/// `The message's ID`, `ID of the order`: what an identifier identifies is said beside it.
+/// `The message's ID`, `ID of the order`: the noun that an ID identifies is a label of the parameter.
 fn owner_labels(description: &str) -> Vec<Label> {
     let lower = description.to_lowercase();
     let head = lower.split([',', '.', ';', '，', '。']).next().unwrap_or_default();
@@ -297,7 +298,7 @@ fn owner_labels(description: &str) -> Vec<Label> {
     owner.map(|owner| Label::new(&owner, 1.9)).into_iter().collect()
 }
 
-/// What a Chinese description begins with is what people call the parameter.
+/// The first words of a Chinese description are labels of the parameter.
 fn chinese_labels(description: &str) -> Vec<Label> {
     let head: String = description.chars().take_while(|c| super::token::is_han(*c)).take(8).collect();
     let mut found = Vec::new();
@@ -316,7 +317,7 @@ fn chinese_labels(description: &str) -> Vec<Label> {
     found
 }
 
-/// Units that are told: in the name for sure, in the description where a word is that.
+/// The units of a parameter: from its name, otherwise from its description.
 fn units_of(words: &[String], description: &str) -> Vec<Unit> {
     let mut found: Vec<Unit> =
         words.iter().filter(|word| word.len() > 1).filter_map(|word| units::of(word)).collect();
@@ -373,7 +374,7 @@ fn examples(description: &str, schema: &Map<String, Value>) -> Vec<String> {
     found
 }
 
-/// Words of descriptions that tell parameters apart are labels, too.
+/// Adds words that occur in the description of only one parameter as labels of that parameter.
 fn add_described(parameters: &mut [Parameter]) {
     let described: Vec<Vec<String>> = parameters
         .iter()

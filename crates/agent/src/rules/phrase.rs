@@ -1,21 +1,21 @@
-//! Free text in a request: what follows a label, what stands between small words, and what is left of a request to search for.
+//! Free text in a request: the text after a label, between function words, or left as a search query.
 
 use super::labels::Place;
 use super::mention::Reading;
 use super::name::{has_han, stands_alone};
 use super::token::{Kind, Token};
 
-/// A piece of free text and where it stands.
+/// A piece of free text with its byte range.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Phrase<'a> {
     pub(super) text: &'a str,
     pub(super) start: usize,
     pub(super) end: usize,
-    /// The small word before it: `of`, `about`.
+    /// The preposition before it: `of`, `about`.
     pub(super) after: Option<String>,
 }
 
-/// Small words that end a phrase.
+/// Function words that end a phrase.
 const STOPS: &str = " a an the of in on at to for from by with and or but is are was were be been am do does did can could \
 would should will shall may might must i you he she it we they me him her us them my your his its our their this that these \
 those what which who whom whose when where why how please if then than so as about into over under between during through \
@@ -23,7 +23,7 @@ using use via per not no also there here have has had having given get give show
 help want need like know each both all some any such while after before until up out off just very more most much many other \
 whether regarding concerning last next past current latest upcoming recent today tomorrow now i'd i'm i'll i've what's it's let's including include near ";
 
-/// Words before which a thing is named.
+/// Prepositions before a noun phrase.
 const BEFORE_THINGS: [&str; 14] =
     ["of", "about", "for", "on", "in", "at", "from", "to", "by", "with", "regarding", "near", "into", "as"];
 
@@ -31,11 +31,11 @@ pub(super) fn is_stop(word: &str) -> bool {
     STOPS.contains(&format!(" {} ", word.to_lowercase().replace('’', "'")))
 }
 
-/// What ends a piece of Chinese free text.
+/// Words and marks that end Chinese free text.
 const HAN_ENDS: [&str; 16] =
     ["然后", "并且", "并", "再", "接着", "以及", "的", "到", "在", "给", "和", "吗", "呢", "用", "，", "。"];
 
-/// What follows a label, as far as it seems to belong to it.
+/// The text after a label, up to the first word or mark that ends it.
 pub(super) fn after_label<'a>(place: Place, reading: &Reading<'a>) -> Option<Phrase<'a>> {
     let mut at = reading.token_at(place.end);
     let skips = |token: &Token<'_>| {
@@ -49,7 +49,7 @@ pub(super) fn after_label<'a>(place: Place, reading: &Reading<'a>) -> Option<Phr
     }
     let first = reading.tokens.get(at).filter(|first| first.kind != Kind::Mark)?;
     let mut end = first.start;
-    // 3号会议室: a number may begin a Chinese name.
+    // 3号会议室: a Chinese name may start with a number.
     let numbered = first.kind == Kind::Number
         && reading.tokens.get(at + 1).is_some_and(|next| next.kind == Kind::Han && next.start == first.end);
     if first.kind == Kind::Han || numbered {
@@ -115,7 +115,7 @@ pub(super) fn chunks<'a>(reading: &Reading<'a>) -> Vec<Phrase<'a>> {
     found
 }
 
-/// What requests begin with before they say what they are about. Longer ones first where one begins another.
+/// Openings of requests before their topic. If one is a prefix of another, the longer one is listed first.
 const OPENINGS: [&str; 113] = [
     "what did i say about",
     "what did you say about",
@@ -274,13 +274,13 @@ const CLOSINGS: [&str; 40] = [
     "！",
 ];
 
-/// Words that speak of searching, and not of what is searched for.
+/// Words of a search request that are not part of the query.
 const SEARCHING: &str = " search find look google browse web internet online net the a an any some anything something stuff \
 info information news articles article pages page posts results result for about on of me up up- us in from out regarding \
 related to please can could you i i'd i'll like want need know learn get give show tell check see past last this week month \
 year day days today hey hi hello pls quickly quick just now there is are do did have has what's whats new lookup query \
 websites sites links read through over research dig let my it ";
-/// The same in Chinese, longer ones first.
+/// The Chinese equivalents; longer entries come first.
 const SEARCHING_HAN: [&str; 44] = [
     "我想了解一下",
     "我想知道",
@@ -327,7 +327,7 @@ const SEARCHING_HAN: [&str; 44] = [
     "哪些",
     "什么",
 ];
-/// What stands after what is searched for.
+/// Chinese suffixes after the query.
 const FOUND_HAN: [&str; 22] = [
     "的相关新闻",
     "的最新消息",
@@ -353,7 +353,7 @@ const FOUND_HAN: [&str; 22] = [
     "呀",
 ];
 
-/// Whether a part of a request only says how many are wanted: `give me 10 results`, 搜 5 条.
+/// Whether a part of a request only gives the number of results: `give me 10 results`, 搜 5 条.
 fn only_counts(part: &str) -> bool {
     let counted =
         ["results", "links", "hits", "pages", "items", "条", "个结果", "篇", "个就", "thanks", "谢"];
@@ -365,7 +365,7 @@ fn only_counts(part: &str) -> bool {
             || lower.starts_with("谢"))
 }
 
-/// Words of asking that may stand after others of searching.
+/// Chinese search verbs that may follow other opening words.
 const HAN_OPENINGS: [&str; 15] = [
     "找几篇",
     "找几条",
@@ -384,7 +384,7 @@ const HAN_OPENINGS: [&str; 15] = [
     "检索",
 ];
 
-/// Whether a text has nothing but words of asking and searching.
+/// Whether a text consists only of words of a search request.
 fn only_asks(text: &str) -> bool {
     let known = |word: &str| SEARCHING.contains(&format!(" {} ", word.to_lowercase()));
     let mut rest = text.trim();
@@ -407,7 +407,7 @@ fn only_asks(text: &str) -> bool {
     true
 }
 
-/// Takes words of searching off both ends.
+/// Strips words of a search request from both ends.
 pub(super) fn without_searching(text: &str) -> &str {
     let mut text = text;
     let parts: Vec<&str> = text.split(['?', '？', '。', '，', '!', '！', ';', '；']).collect();
@@ -447,7 +447,8 @@ pub(super) fn without_searching(text: &str) -> &str {
     }
 }
 
-/// What is searched for where the rest first says where: `the knowledge graph for X`, 在 X 文件夹里搜 Y. With its place.
+/// The query and its byte offset in a request that first names the place to search: `the knowledge graph for X`, 在 X
+/// 文件夹里搜 Y.
 pub(super) fn searched<'a>(rest: &Phrase<'a>, tool_words: &[String]) -> Option<(usize, &'a str)> {
     let known = |word: &str| {
         let word = word.trim_matches(|c: char| !c.is_alphanumeric());
@@ -480,12 +481,12 @@ pub(super) fn searched<'a>(rest: &Phrase<'a>, tool_words: &[String]) -> Option<(
     let text = text.trim();
     let text = text.strip_prefix("the ").or_else(|| text.strip_prefix("一下")).unwrap_or(text).trim_start();
     let end = text.find([',', '，', '。', '?', '？']).unwrap_or(text.len());
-    // `… and send it`: what comes next is no part of it.
+    // `… and send it`: the next order is not part of the query.
     let next = text
         .match_indices(" and ")
         .find(|(at, _)| text[at + 5..].split_whitespace().next().is_some_and(super::split::is_verb));
     let end = next.map_or(end, |(at, _)| end.min(at));
-    // `… received before March`: the date is read elsewhere.
+    // `… received before March`: the date is an argument of its own.
     let filters = [
         " received ",
         " sent ",
@@ -515,7 +516,7 @@ pub(super) fn searched<'a>(rest: &Phrase<'a>, tool_words: &[String]) -> Option<(
     (!text.is_empty()).then_some((start, text))
 }
 
-/// What is left of a request without the words around what to search for.
+/// The search query: the request without its opening and closing words.
 pub(super) fn remainder<'a>(reading: &Reading<'a>) -> Option<Phrase<'a>> {
     let mut text = reading.text.trim();
     loop {
@@ -546,7 +547,7 @@ pub(super) fn remainder<'a>(reading: &Reading<'a>) -> Option<Phrase<'a>> {
             break;
         }
     }
-    // What is left may begin with another word of asking: 网上 查查 ….
+    // The rest may start with another search verb: 网上 查查 ….
     let mut text = without_searching(text.trim());
     while let Some(rest) = HAN_OPENINGS.iter().find_map(|word| text.strip_prefix(word)) {
         let rest = without_searching(rest.trim());
@@ -555,7 +556,7 @@ pub(super) fn remainder<'a>(reading: &Reading<'a>) -> Option<Phrase<'a>> {
         }
         text = rest;
     }
-    // Nothing but asking is left: 帮我搜一下, `search the web please`.
+    // Nothing is left to search for: 帮我搜一下, `search the web please`.
     if only_asks(text) {
         return None;
     }

@@ -1,4 +1,4 @@
-//! Which place of a request is a parameter's: the part of it that is wanted, and places that no table knows.
+//! Selects a place for a parameter: the part that the parameter needs, and places that are in no table.
 
 use super::candidate::Scene;
 use super::mention::{Mention, Value};
@@ -7,7 +7,7 @@ use super::parameter::Parameter;
 use super::phrase;
 use super::token::{Kind, is_han};
 
-/// `Sydney, Australia`: the city for who wants a city, the country for who wants that.
+/// `Sydney, Australia`: the city or the country, depending on the parameter.
 pub(super) fn part(parameter: &Parameter, written: &str) -> Option<String> {
     let (city, region) =
         written.split_once(',').map_or((written, None), |(city, region)| (city, Some(region.trim())));
@@ -20,20 +20,20 @@ pub(super) fn part(parameter: &Parameter, written: &str) -> Option<String> {
     Some(if parameter.has_word(&["city", "town"]) { city.to_owned() } else { written.to_owned() })
 }
 
-/// A place for a parameter that wants a time zone: its IANA name where the parameter knows no other.
+/// The value for a time zone parameter: the IANA name if the parameter accepts only IANA names, otherwise the place as written.
 pub(super) fn zone(parameter: &Parameter, written: &str) -> String {
     let described = parameter.description.to_lowercase();
     let only_zones = described.contains("iana") && !described.contains("city") && !described.contains("城市");
     only_zones.then(|| zone_of(written)).flatten().unwrap_or(written).to_owned()
 }
 
-/// Whether a name stands where a place does: `in Gotham`.
+/// Whether a preposition of place precedes a name: `in Gotham`.
 pub(super) fn stands_in(scene: &Scene<'_>, mention: &Mention) -> bool {
     let before = scene.reading.token_at(mention.start).checked_sub(1);
     before.and_then(|at| scene.reading.tokens.get(at)).is_some_and(|token| token.is_any(&["in", "at", "for"]))
 }
 
-/// `time in gotham`, 哥谭市几点: what stands where a place does and is in no table.
+/// `time in gotham`, 哥谭市几点: words in the position of a place that are in no table.
 pub(super) fn unknown(scene: &Scene<'_>) -> Vec<(usize, usize)> {
     let (text, tokens) = (scene.reading.text, &scene.reading.tokens);
     let known = |start: usize, end: usize| {
@@ -66,7 +66,7 @@ pub(super) fn unknown(scene: &Scene<'_>) -> Vec<(usize, usize)> {
     found
 }
 
-/// `in Room 4B`, `to Room Amsterdam`: words and codes that are written large after a preposition, two at least.
+/// `in Room 4B`, `to Room Amsterdam`: at least two capitalised words or numbers after a preposition.
 pub(super) fn capitals(scene: &Scene<'_>) -> Option<(usize, usize)> {
     let tokens = &scene.reading.tokens;
     let large = |at: usize| {
@@ -93,14 +93,14 @@ pub(super) fn capitals(scene: &Scene<'_>) -> Option<(usize, usize)> {
     })
 }
 
-/// Whether a number is part of a day or a time.
+/// Whether a number is part of a date or a time.
 fn is_clock(scene: &Scene<'_>, start: usize) -> bool {
     scene.reading.mentions.iter().any(|mention| {
         matches!(mention.value, Value::When(_)) && mention.start <= start && start < mention.end
     })
 }
 
-/// `…, in the gym`, `…, at the office`: where something is, told as a part of its own.
+/// `…, in the gym`, `…, at the office`: a location in a clause of its own.
 pub(super) fn apposed(scene: &Scene<'_>) -> Option<(usize, usize)> {
     let text = scene.reading.text;
     let lower = text.to_ascii_lowercase();
@@ -120,7 +120,7 @@ pub(super) fn apposed(scene: &Scene<'_>) -> Option<(usize, usize)> {
     ((1..=4).contains(&words) && !literal && !other).then(|| (start, start + rest[..end].trim_end().len()))
 }
 
-/// 李经理发来的邮件, 来自 王总 的邮件: who sent something.
+/// 李经理发来的邮件, 来自 王总 的邮件: the name of the sender.
 pub(super) fn sender(scene: &Scene<'_>) -> Option<(usize, usize)> {
     let text = scene.reading.text;
     let name = |c: char| is_han(c) && !"的一下找搜查看把给有我在从是要".contains(c);
@@ -132,7 +132,7 @@ pub(super) fn sender(scene: &Scene<'_>) -> Option<(usize, usize)> {
     }
     let verbs = ["发给我的", "发过来的", "发来的", "寄来的", "写来的", "发的"];
     let at = verbs.iter().find_map(|verb| text.find(verb))?;
-    // 孙莉 从 2026-04-01 起发来的: when it was sent may stand between.
+    // 孙莉 从 2026-04-01 起发来的: a date may stand between the name and the verb.
     let before = text[..at].trim_end_matches(['起', '以', '后', '来', '之', '前', '间', ' ']);
     let day = scene.reading.mentions.iter().rev().find(|mention| {
         matches!(mention.value, Value::When(_)) && mention.end == before.len() && mention.end < at
@@ -175,7 +175,7 @@ pub(super) fn room(text: &str) -> Option<(usize, usize)> {
     let end = number + rest[..length].trim_end_matches('.').len();
     (end > number && text[number..end].contains(|c: char| c.is_ascii_digit())).then_some((at + words, end))
 }
-/// Whether `at` or `in` stands right before a name.
+/// Whether `at` or `in` stands directly before a name.
 pub(super) fn stands_at(scene: &Scene<'_>, mention: &Mention) -> bool {
     let before = scene.reading.text.get(..mention.start).unwrap_or_default().trim_end();
     let last = before.rsplit(' ').next().unwrap_or_default();

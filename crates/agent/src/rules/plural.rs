@@ -1,4 +1,4 @@
-//! Lists and objects: JSON as it stands, or series of things as a list.
+//! Lists and objects: JSON literals, or enumerations as lists.
 
 use serde_json::{Map, Value as Json};
 
@@ -44,14 +44,14 @@ pub(super) fn lists(
         found.extend(record_value::candidates(members, scene));
     }
     if let Shape::List(inner) = &item.shape {
-        // A table of one row, or of rows between semicolons.
+        // A table of one row, or of rows separated by semicolons.
         for mut candidate in lists(item, inner, scene, places) {
             if let Given::Said(value) = &mut candidate.value
                 && !value.as_array().is_some_and(|rows| rows.iter().all(Json::is_array))
             {
                 *value = Json::Array(vec![value.take()]);
             }
-            // A number or a name alone is not what to write: it may be where.
+            // An unquoted number or name is not accepted as content: it may be the position to write to.
             let begins = scene.reading.text.get(candidate.start..).and_then(|text| text.chars().next());
             if begins.is_some_and(|first| "[({\"'“‘「『《`".contains(first)) {
                 found.push(candidate);
@@ -79,7 +79,7 @@ pub(super) fn lists(
         let fits = |mention: &Mention| suits(parameter.role, &mention.value);
         let values: Option<Vec<Json>> =
             members.iter().map(|mention| member(item, scene, mention).filter(|_| fits(mention))).collect();
-        // What is staged is no folder from a root, where files are named beside it.
+        // An absolute folder is not a file to stage if files are listed beside it.
         let rooted = |mention: &Mention| matches!(&mention.value, Value::Literal(Literal::Path(path)) if path.starts_with(['/', '~']) && super::implied::is_bare(path));
         let is_file = |mention: &Mention| matches!(&mention.value, Value::Literal(Literal::Path(path)) if !super::implied::is_bare(path) || super::literal::is_bare_file(path));
         if parameter.has_word(&["files", "file"])
@@ -89,23 +89,23 @@ pub(super) fn lists(
             continue;
         }
         let Some(values) = values else { continue };
-        // `two points`: how many there are is none of them.
+        // `two points`: the number of items is not an item.
         if matches!(members, [Mention { value: Value::Number(number), .. }] if number.weak) {
             continue;
         }
         let (start, end) = (members[0].start, members[members.len() - 1].end);
         let label = scene.labelled(places, start, end);
-        // Who gets a copy is said so.
+        // `cc` and `bcc` need an explicit label.
         if parameter.has_word(&["cc", "bcc"]) && label < 1.0 {
             continue;
         }
-        // The name of a person is no address.
+        // The name of a person is not an address.
         let addressed = parameter.description.to_lowercase().contains("address")
             && !members.iter().any(|mention| matches!(mention.value, Value::Literal(Literal::Mail(_))));
         let base = match values.len() {
             _ if parameter.role == Role::Mail && addressed => POOR,
             _ if parameter.role == Role::Mail => GOOD,
-            // `m-30` identifies something, and is no name.
+            // `m-30` is an ID, not a name.
             _ if parameter.has_word(&["names"])
                 && members.iter().all(|mention| is_numbered(&mention.value)) =>
             {
@@ -135,12 +135,12 @@ pub(super) fn lists(
     found
 }
 
-/// What follows a label, as the members of a list.
+/// The text after a label, split into list items.
 fn spoken(scene: &Scene<'_>, places: &[Place]) -> Vec<Candidate> {
     let mut found = Vec::new();
     for place in places.iter().filter(|place| place.strength >= 1.2) {
         let Some(first) = phrase::after_label(*place, scene.reading) else { continue };
-        // A series goes on past what ends a single phrase.
+        // An enumeration continues past the words that end a single phrase.
         let rest = scene.reading.text.get(first.start..).unwrap_or_default();
         let end = rest.find(['.', '?', '!', ';', '。', '？', '！', '；', '\n', ':']).unwrap_or(rest.len());
         let goes_on = match first.text.contains(is_han) {
@@ -165,13 +165,13 @@ fn spoken(scene: &Scene<'_>, places: &[Place]) -> Vec<Candidate> {
     found
 }
 
-/// Runs of words that stand side by side: `the price of tomatoes and lettuce`.
+/// Adjacent runs of words: `the price of tomatoes and lettuce`.
 fn chunked(parameter: &Parameter, scene: &Scene<'_>, places: &[Place]) -> Vec<Candidate> {
     if !parameter.required {
         return Vec::new();
     }
     let own = |text: &str| text.split_whitespace().all(|word| scene.tool_words.contains(&labels::stem(word)));
-    // A piece of a path or of an address is nothing by itself.
+    // A fragment of a path or an address is not a value.
     let torn = |chunk: &Phrase<'_>| {
         scene.reading.mentions.iter().any(|mention| {
             matches!(mention.value, Value::Literal(_))
@@ -203,14 +203,14 @@ fn chunked(parameter: &Parameter, scene: &Scene<'_>, places: &[Place]) -> Vec<Ca
     found
 }
 
-/// `姓名、年龄；李雷、28` after a colon: rows and their cells.
+/// `姓名、年龄；李雷、28` after a colon: rows of cells.
 fn rows(scene: &Scene<'_>) -> Vec<Candidate> {
     let text = scene.reading.text;
     let mut found = Vec::new();
-    // Of several colons the last is the one before the rows.
+    // If there are several colons, the last one precedes the rows.
     for (at, mark) in text.rmatch_indices([':', '：']) {
         let start = at + mark.len();
-        // The colon of `D:E` or of a formula stands before no rows.
+        // The colon of `D:E` or of a formula does not introduce rows.
         let inside = scene.reading.mentions.iter().any(|mention| mention.start <= at && at < mention.end);
         let glued = mark == ":" && !text[start..].starts_with([' ', '\n', '[', '"']);
         if inside || glued && text[start..].starts_with(|c: char| c.is_ascii()) {
@@ -239,7 +239,7 @@ fn rows(scene: &Scene<'_>) -> Vec<Candidate> {
 }
 
 pub(super) fn cell(text: &str) -> Json {
-    // `007` is no number: a leading zero is meant.
+    // `007` stays a string: the leading zero is significant.
     let padded = text.len() > 1 && text.starts_with('0') && !text.starts_with("0.");
     if padded {
         return Json::from(text);
@@ -258,7 +258,7 @@ fn fits(item: &Parameter, value: &Json) -> bool {
     }
 }
 
-/// `m-30`, `evt_7`: a few letters and a number.
+/// `m-30`, `evt_7`: one to four letters and a number.
 fn is_numbered(value: &Value) -> bool {
     let Value::Literal(Literal::Code(code)) = value else { return false };
     let letters = code.bytes().take_while(u8::is_ascii_lowercase).count();
@@ -266,7 +266,7 @@ fn is_numbered(value: &Value) -> bool {
     (1..=4).contains(&letters) && !rest.is_empty() && rest.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// Whether a list of a role can have a value of this kind.
+/// Whether a list of this role can contain a value of this kind.
 fn suits(role: Role, value: &Value) -> bool {
     match (role, value) {
         (Role::Mail, Value::Literal(Literal::Mail(_) | Literal::Quoted(_)) | Value::Name) => true,
@@ -276,7 +276,7 @@ fn suits(role: Role, value: &Value) -> bool {
         (Role::Path | Role::Folder, Value::Literal(_)) => !is_numbered(value),
         (Role::Path | Role::Folder, _) => false,
         (_, Value::Literal(Literal::Mail(_))) => false,
-        // A file or a cell is not what something else is called.
+        // A file or a cell is not a name.
         (_, Value::Literal(Literal::Path(_) | Literal::Cells(_) | Literal::Formula(_) | Literal::Url(_))) => {
             role == Role::Url
         }
@@ -284,7 +284,7 @@ fn suits(role: Role, value: &Value) -> bool {
     }
 }
 
-/// `nodes X and Y`, 实体 甲、乙: names after the word for what they name, where the tool speaks of it, too.
+/// `nodes X and Y`, 实体 甲、乙: names after the noun for their kind, if the tool's words contain that noun.
 fn named(parameter: &Parameter, scene: &Scene<'_>) -> Vec<Candidate> {
     if !parameter.has_word(&["names", "nodes", "entities", "ids", "items"]) {
         return Vec::new();
@@ -312,7 +312,7 @@ fn named(parameter: &Parameter, scene: &Scene<'_>) -> Vec<Candidate> {
         found.extend(before_kind(reading, marker));
         let mut names = Vec::new();
         let Some(first) = record_value::thing_at(reading, marker.end) else { continue };
-        // 知识图谱中删除实体: what goes on with a verb is no name.
+        // 知识图谱中删除实体: text that continues with a verb is not a name.
         let said = reading.text.get(first.0..first.1).unwrap_or_default();
         let begins = lexicon::spots(said, &super::token::tokens(said), &|_| false);
         let quoted = reading.text[..first.0].ends_with(['“', '"', '「', '\'', '『']);
@@ -327,7 +327,7 @@ fn named(parameter: &Parameter, scene: &Scene<'_>) -> Vec<Candidate> {
         {
             continue;
         }
-        // 节点多了自然就连成网了: a sentence is no name.
+        // 节点多了自然就连成网了: a sentence is not a name.
         if !quoted && said.chars().count() > 3 && said.contains(['了', '就', '吗']) {
             continue;
         }
@@ -359,7 +359,7 @@ fn named(parameter: &Parameter, scene: &Scene<'_>) -> Vec<Candidate> {
     found
 }
 
-/// 孙悦、周凯 这两个节点, `the Falcon Migration node`: names before the word for what they name.
+/// 孙悦、周凯 这两个节点, `the Falcon Migration node`: names before the noun for their kind.
 fn before_kind(reading: &super::mention::Reading<'_>, marker: &lexicon::Spot) -> Option<Candidate> {
     let head = reading.text.get(..marker.start)?.trim_end();
     let names: Vec<&str> = if reading.text[marker.start..marker.end].is_ascii() {
@@ -375,7 +375,7 @@ fn before_kind(reading: &super::mention::Reading<'_>, marker: &lexicon::Spot) ->
             return None;
         }
         let bare = bare.trim_end();
-        // The names reach back to a word that leads to them.
+        // The names extend back to the word that introduces them.
         let lead = [
             "打开",
             "删除",
@@ -417,7 +417,7 @@ fn before_kind(reading: &super::mention::Reading<'_>, marker: &lexicon::Spot) ->
     Some(Candidate { value: Given::Said(Json::Array(values)), start, end, score: GOOD + 0.6 })
 }
 
-/// `without node_modules`, 排除 dist: what is left out.
+/// `without node_modules`, 排除 dist: the excluded items.
 fn excluded(parameter: &Parameter, scene: &Scene<'_>) -> Option<Candidate> {
     if !parameter.has_word(&["exclude", "excluded", "ignore", "skip"]) {
         return None;
@@ -458,7 +458,7 @@ fn excluded(parameter: &Parameter, scene: &Scene<'_>) -> Option<Candidate> {
     })
 }
 
-/// node_modules 和 dist 排除掉: the same before its verb, at the end of a clause.
+/// node_modules 和 dist 排除掉: excluded items before the verb, at the end of a clause.
 fn excluded_before(text: &str) -> Option<Candidate> {
     let verbs = ["排除掉", "排除", "忽略掉", "忽略", "跳过", "不要", "不看", "去掉", "除外"];
     let bare = text.trim_end_matches(['。', '！', '吧', ' ', '了']);
@@ -497,7 +497,7 @@ fn member(item: &Parameter, scene: &Scene<'_>, mention: &Mention) -> Option<Json
     }
 }
 
-/// An object as it stands, or one whose members the text says.
+/// A JSON object literal, or an object whose members the text gives.
 pub(super) fn objects(members: &[Parameter], scene: &Scene<'_>, places: &[Place]) -> Vec<Candidate> {
     let mut found = Vec::new();
     for mention in &scene.reading.mentions {
@@ -526,7 +526,7 @@ pub(super) fn objects(members: &[Parameter], scene: &Scene<'_>, places: &[Place]
         }
     }
     if !object.is_empty() {
-        // Its members may stand apart, with others' values between them: it takes no place of its own.
+        // The members may be apart with other values between them, so that the object has an empty range.
         found.push(Candidate { value: Given::Said(Json::Object(object)), start, end: start, score: FAIR });
     }
     found

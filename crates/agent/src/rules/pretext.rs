@@ -1,6 +1,6 @@
-//! Why an order is given, beside the order: `The client withdrew, so cancel …`, `…, since we sold the building`, 下午要发版，请….
-//! Such a part is left out where a word ties it to the order as a reason or a purpose and where it names nothing. What is left has to
-//! prove a change by itself; parts that bound, forbid or ask are kept.
+//! Removes the reason for an order: `The client withdrew, so cancel …`, `…, since we sold the building`, 下午要发版，请…. A part
+//! is removed if a conjunction marks it as a reason or a purpose and if it names nothing. The rest must prove a change by
+//! itself; parts that restrict, forbid or ask are kept.
 
 use super::casual::free_text;
 use super::literal;
@@ -10,15 +10,15 @@ use super::statement::{begins_order, points_back};
 use super::statement_words::{SUBJECTS, asks_for_more, binds};
 use super::token::is_han;
 
-/// Between a reason and the order that it is given for.
+/// Separators between a reason and its order.
 const BREAKS: [&str; 8] =
     [", so please ", ", so ", "; so ", ": ", "; ", ". ", ", therefore ", " and therefore "];
-/// Words with which a reason begins, beside those of every statement.
+/// Words that start a reason, in addition to the subjects of statements.
 const OPENINGS: [&str; 11] =
     ["i'd", "i'll", "we'll", "they'll", "these", "both", "because", "since", "as", "a", "an"];
-/// What begins a reason or a purpose after an order; the next word must begin a statement.
+/// Conjunctions of a reason after an order; the next word must start a statement.
 const AFTER: [&str; 4] = [", since ", ", because ", ", as ", " because "];
-/// What begins a purpose, whatever follows.
+/// Phrases that start a purpose clause, with any continuation.
 const PURPOSE: [&str; 10] = [
     "# i'll ",
     "# i will ",
@@ -31,17 +31,17 @@ const PURPOSE: [&str; 10] = [
     ". i'll ",
     ". i will ",
 ];
-/// Words of an order after a Chinese reason.
+/// Words that start an order after a Chinese reason.
 const HAN_ORDERS: [&str; 9] = ["请", "帮我", "帮忙", "麻烦", "劳驾", "我需要", "所以请", "所以", "拜托"];
 const HAN_BINDING: [&str; 32] = [
     "别", "不能", "不许", "勿", "如果", "要是", "除", "只", "吗", "谁", "怎么", "不要", "不用", "先", "保留",
     "留", "其他", "其它", "剩", "或", "必须", "应该", "但", "假如", "万一", "的话", "注意", "什么", "哪",
     "几", "？", "把",
 ];
-/// The longest reason, in words and in Chinese characters.
+/// The maximum length of a reason in words and in Chinese characters.
 const LONGEST: usize = 14;
 const LONGEST_HAN: usize = 18;
-/// Looks that only repeat the one before them.
+/// Requests to read that repeat the previous one.
 const REPEATS: [&str; 12] = [
     " and let me read it",
     " and let me see it",
@@ -57,11 +57,11 @@ const REPEATS: [&str; 12] = [
     "让我确认",
 ];
 
-/// A request without why it is made.
+/// Returns the request without its reason.
 pub(super) fn without(text: &str) -> Option<String> {
     let literals = literal::find(text);
     let masked = masked(text, &literals);
-    // `First do this, then that`: the order of the parts is that of the request anyway.
+    // `First do this, then that`: the parts are already in order.
     if let Some(rest) = ["first ", "first, "].iter().find_map(|word| masked.strip_prefix(word))
         && masked.contains(" then ")
         && begins_order(rest)
@@ -82,12 +82,12 @@ pub(super) fn without(text: &str) -> Option<String> {
     trailing(rest).or(lead)
 }
 
-/// Whether a word begins the subject of a reason.
+/// Whether a word starts the subject of a reason.
 fn is_subject(word: &str) -> bool {
     SUBJECTS.contains(&word) || OPENINGS.contains(&word)
 }
 
-/// Whether words name, bound, forbid, ask and order nothing.
+/// Whether a clause contains no name, restriction, prohibition, question or order.
 fn is_reason(said: &str, shown: &str) -> bool {
     let words: Vec<&str> =
         said.split(|c: char| c.is_whitespace() || c == ',').filter(|word| !word.is_empty()).collect();
@@ -156,7 +156,7 @@ fn trailing(text: &str) -> Option<String> {
     .then(|| text[..at].trim_end().to_owned())
 }
 
-/// `Make the folder X for my next measurements`: what a new folder is for changes nothing about it.
+/// `Make the folder X for my next measurements`: the purpose of a new folder is irrelevant.
 fn folder_for(text: &str, masked: &str) -> Option<String> {
     let makes = ["make ", "create ", "add "].iter().any(|verb| masked.contains(verb));
     let folder = has_word(masked, "folder") || has_word(masked, "directory");
@@ -170,7 +170,7 @@ fn folder_for(text: &str, masked: &str) -> Option<String> {
     .then(|| text[..at].to_owned())
 }
 
-/// `Which folders do I have, and how many … in each?`: what is asked of each member belongs to the list.
+/// `Which folders do I have, and how many … in each?`: the question about each member belongs to the list.
 fn of_each(text: &str, masked: &str) -> Option<String> {
     let lists = ["which ", "what ", "list ", "show "].iter().any(|word| masked.starts_with(word))
         || masked.contains("有哪些");
@@ -182,7 +182,7 @@ fn of_each(text: &str, masked: &str) -> Option<String> {
         .then(|| text[..at].to_owned())
 }
 
-/// A request without the look at its end that repeats the one before it.
+/// Removes a request to read at the end that repeats the previous one.
 fn repeated(text: &str, masked: &str) -> Option<String> {
     let bare = masked.trim_end_matches(['.', '。', '!', '！', '?', '？', ' ']);
     let phrase = REPEATS.iter().find(|phrase| bare.ends_with(**phrase))?;
@@ -190,7 +190,7 @@ fn repeated(text: &str, masked: &str) -> Option<String> {
     (at > 0 && at <= free_text(masked)).then(|| text[..at].to_owned())
 }
 
-/// A Chinese statement without the words in which 别 forbids nothing.
+/// Removes words in which 别 is not a prohibition.
 fn loosened(said: &str) -> String {
     ["跟别的", "和别的", "与别的", "别人", "分别", "特别", "区别", "级别", "类别"]
         .iter()
@@ -222,7 +222,7 @@ fn chinese(text: &str, masked: &str) -> Option<String> {
     {
         return Some(text[head + mark..].trim_start().to_owned());
     }
-    // ，我等会儿要往里放东西: what the author will do afterwards.
+    // ，我等会儿要往里放东西: the user's own next action.
     let masked = masked.trim_end_matches(['。', '！', '!', ' ']);
     let tail = masked.rfind(['，', '。', '；']).filter(|at| *at < until && masked[*at..].len() > 6)?;
     let mark = masked[tail..].chars().next()?.len_utf8();

@@ -1,4 +1,4 @@
-//! What the contents of a request suggest beyond its words: arithmetic wants a calculator, 几点 a clock.
+//! Needs that follow from the contents of a request and not from its words: arithmetic needs a calculator, 几点 a clock.
 
 use super::countdown;
 use super::literal::Literal;
@@ -6,18 +6,18 @@ use super::mention::{Reading, Value};
 use super::parameter::Parameter;
 use super::role::Role;
 
-/// A need that is told from the contents of a text.
+/// A kind of tool that the contents of a text require.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Need {
     Calculator,
     Clock,
-    /// Something that counts the days until another.
+    /// Counts the days until a date.
     Countdown,
-    /// Something that remembers what was said.
+    /// Searches the conversation history.
     History,
-    /// Something that reads a page of the web.
+    /// Fetches a web page.
     Page,
-    /// Something that lists what is planned for a day.
+    /// Lists the events of a day.
     Agenda,
 }
 
@@ -100,7 +100,7 @@ const CLOCK_WORDS: [&str; 31] = [
 ];
 
 impl Need {
-    /// What to search for.
+    /// The query for the tool finder.
     fn query(self) -> &'static str {
         match self {
             Self::Calculator => "calculate an arithmetic expression",
@@ -112,12 +112,12 @@ impl Need {
         }
     }
 
-    /// Whether nothing else can be meant.
+    /// Whether the need is unambiguous.
     pub(super) fn is_plain(self) -> bool {
         matches!(self, Self::Countdown | Self::History)
     }
 
-    /// Whether a tool with these parameters can meet it.
+    /// Whether a tool with these parameters can serve the need.
     pub(super) fn is_met(self, parameters: &[Parameter]) -> bool {
         if self == Self::History {
             let spoken = parameters.iter().any(|parameter| parameter.has_word(&["conversation", "chat"]));
@@ -136,7 +136,7 @@ impl Need {
     }
 }
 
-/// The needs of a text.
+/// The needs that a text implies.
 pub(super) fn needs(reading: &Reading<'_>) -> Vec<Need> {
     let lower = reading.text.to_lowercase();
     let mut found = Vec::new();
@@ -162,14 +162,14 @@ pub(super) fn needs(reading: &Reading<'_>) -> Vec<Need> {
     found
 }
 
-/// `when is Easter`, 中秋节是什么时候: a day that is called by name, and asked for.
+/// `when is Easter`, 中秋节是什么时候: a question for the date of a named day.
 fn asks_when(reading: &Reading<'_>, lower: &str) -> bool {
     let named = reading.mentions.iter().any(|mention| mention.value == Value::Holiday);
     let asked = ["when is", "when's", "when was", "what date", "什么时候", "哪天", "几月几"];
     named && asked.iter().any(|words| lower.contains(words))
 }
 
-/// What to search for beside the words of a text.
+/// Additional queries for the tool finder.
 pub(super) fn queries(reading: &Reading<'_>) -> Vec<&'static str> {
     needs(reading).into_iter().map(Need::query).collect()
 }

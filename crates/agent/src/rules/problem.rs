@@ -1,11 +1,11 @@
-//! What to tell people when a plan lacks something: which parameter, of which tool, and how to say it.
+//! Messages for plans that lack something: the parameter, its tool, and how to phrase it.
 
 use toolhub_core::lang::Text;
 
 use super::parameter::{Parameter, Shape};
 use super::role::Role;
 
-/// Says that a request forbids or asks something, and does not order it.
+/// The request forbids something or is a question, and is no order.
 pub(super) fn no_order(request: &str) -> Text {
     Text::new(
         format!(
@@ -15,7 +15,7 @@ pub(super) fn no_order(request: &str) -> Text {
     )
 }
 
-/// Nothing can do it.
+/// No tool fits.
 pub(super) fn no_tool(part: &str) -> Text {
     Text::new(
         format!("no tool fits `{part}`: say it in other words, or name a tool"),
@@ -23,7 +23,7 @@ pub(super) fn no_tool(part: &str) -> Text {
     )
 }
 
-/// A tool was found and a parameter of it was not said.
+/// A tool was found, but the request does not give one of its required parameters.
 pub(super) fn missing(tool: &str, parameter: &Parameter) -> Text {
     let (en, zh) = how_to_say(parameter);
     let about = parameter.description.split(['\n', '。']).next().unwrap_or_default().trim();

@@ -1,6 +1,6 @@
-//! Whether the words of a request prove a step that changes something. A planner without a model knows little, so it may only
-//! change what was asked for beyond doubt: the verb is of the class of the tool's own verb, every word is used, every argument was
-//! found by its role, and no other tool is proven by the same words.
+//! Decides whether the words of a request prove a step that changes something. Rules cannot resolve ambiguity, so the planner
+//! only makes a change if the request leaves no doubt: the verb has the class of the tool's own verb, every word is used, every
+//! argument was found by its role, and the same words prove no other tool.
 
 use std::collections::BTreeSet;
 
@@ -18,10 +18,10 @@ use super::role::Role;
 use super::token::{Kind, Token};
 use super::verb_class::{VERBS, classes_of, verbs};
 
-/// Phrases that say less turn no flag on.
+/// The minimum strength of a phrase that sets a flag.
 const FLAG: f32 = 2.0;
 
-/// Numbers in words, for calls that are made so often.
+/// Number words for the number of calls.
 const COUNTS: [(&str, usize); 11] = [
     ("one", 1),
     ("a", 1),
@@ -35,17 +35,17 @@ const COUNTS: [(&str, usize); 11] = [
     ("三", 3),
     ("四", 4),
 ];
-/// The most tokens of a filler.
+/// The maximum length of a filler in tokens.
 const LONGEST_FILLER: usize = 4;
 
-/// A part of a request with the calls that were made of it.
+/// A part of a request and the calls that were planned for it.
 pub(super) struct Claim<'a> {
     pub(super) reading: &'a Reading<'a>,
     pub(super) calls: &'a [Choice],
 }
 
 impl Claim<'_> {
-    /// Everything that keeps the first call from being proven; the others differ from it in arguments alone.
+    /// Everything that keeps the first call from being proven. The other calls differ only in their arguments.
     pub(super) fn doubts(&self) -> Vec<Doubt> {
         let Some(choice) = self.calls.first() else { return Vec::new() };
         let mut doubts = self.own_doubts(choice);
@@ -58,8 +58,8 @@ impl Claim<'_> {
         doubts
     }
 
-    /// Whether another tool may be meant by what the request speaks of: a tool whose name tells of things that nobody
-    /// mentioned, or that knows fewer of the things that were named, is not, where the chosen one fits.
+    /// Whether the request could also mean `rival`. If the chosen tool fits, a rival is excluded if its name contains things
+    /// that the request does not mention, or fewer of the mentioned things.
     fn is_comparable(&self, choice: &Choice, rival: &Choice) -> bool {
         let rows = |text: &str| -> BTreeSet<usize> {
             let all = super::token::tokens(text);
@@ -85,7 +85,7 @@ impl Claim<'_> {
         !(fits && (strange || fewer))
     }
 
-    /// The kinds of things that files, cells and formulas of the request are.
+    /// The kinds of things that the files, cells, formulas and codes of the request imply.
     fn implied(&self) -> Vec<usize> {
         let kinds = self.reading.mentions.iter().filter_map(|mention| match &mention.value {
             Value::Literal(Literal::Path(path)) => Some(super::implied::of_file(path)),
@@ -108,7 +108,7 @@ impl Claim<'_> {
     /// Whether the same words prove another tool.
     fn proves(&self, rival: &Choice) -> bool {
         let name = self.calls[0].tool.name();
-        // A value in the request comes before one that an earlier step may give.
+        // A value from the request takes precedence over the result of an earlier step.
         let from_result =
             |choice: &Choice| choice.filling.slots.iter().flatten().any(|slot| slot.value == Given::Result);
         rival.tool.name() != name
@@ -134,8 +134,8 @@ impl Claim<'_> {
         doubts
     }
 
-    /// `Line chart of A1:B13 at E2`, `italic, size 14 for B2`: a request without any verb that begins with what is to be made, or
-    /// with the format that is to be given.
+    /// `Line chart of A1:B13 at E2`, `italic, size 14 for B2`: a request without a verb that starts with the thing to create or
+    /// the format to apply.
     fn is_noun_phrase(&self, choice: &Choice) -> bool {
         let classes = classes_of(choice).classes;
         let first = self.reading.tokens.iter().position(|token| token.kind != Kind::Mark).unwrap_or(0);
@@ -167,7 +167,7 @@ impl Claim<'_> {
             && head.iter().any(|token| things.iter().any(|thing| token.is(thing)))
     }
 
-    /// Where arguments stand that are no verbs: what is a flag or a choice may be both, as `wrap` is.
+    /// The byte ranges of arguments that cannot be verbs. Flags and choices are left out: a word such as `wrap` may be both.
     pub(super) fn said(&self) -> Vec<(usize, usize)> {
         let slots = self.calls.iter().flat_map(|call| call.parameters.iter().zip(&call.filling.slots));
         let plain = slots.filter(|(parameter, _)| {
@@ -179,7 +179,7 @@ impl Claim<'_> {
         slots.filter(|slot| slot.end > slot.start).map(|slot| (slot.start, slot.end)).collect()
     }
 
-    /// Where arguments were read from.
+    /// The byte ranges from which arguments were read.
     fn taken(&self) -> Vec<(usize, usize)> {
         let mut taken = Vec::new();
         for slot in self.calls.iter().flat_map(|call| call.filling.slots.iter().flatten()) {
@@ -190,7 +190,7 @@ impl Claim<'_> {
                 let (short, texts): (Vec<String>, Vec<String>) =
                     texts_in(value).into_iter().partition(|text| text.chars().count() < 2);
                 taken.extend(texts.iter().filter_map(|text| self.place_of(text)));
-                // 类型是 人: one character stands by itself.
+                // 类型是 人: a single character counts only as a separate word.
                 let alone = |text: &String| {
                     let at = self.reading.text.find(&format!(" {text}"))? + 1;
                     let end = at + text.len();
@@ -203,7 +203,7 @@ impl Claim<'_> {
         taken
     }
 
-    /// Where a text stands in the request as whole words.
+    /// The byte range of a text in the request, at token boundaries.
     fn place_of(&self, text: &str) -> Option<(usize, usize)> {
         let tokens = &self.reading.tokens;
         let mut places = self.reading.text.match_indices(text).map(|(at, _)| (at, at + text.len()));
@@ -225,7 +225,7 @@ impl Claim<'_> {
         let tool_words: Vec<String> =
             words(choice.tool.name().as_str()).iter().map(|word| labels::stem(word)).collect();
         let described = self.described_words(choice);
-        // 表头 is one word, though 表 alone may be an argument's name.
+        // 表头 is one word, although 表 alone may be a label of an argument.
         let words_of_two: Vec<(usize, usize)> = (0..reading.tokens.len().saturating_sub(1))
             .filter_map(|at| {
                 let (first, second) = (&reading.tokens[at], &reading.tokens[at + 1]);
@@ -241,7 +241,7 @@ impl Claim<'_> {
         let mut at = 0;
         while let Some(token) = reading.tokens.get(at) {
             at += 1;
-            // `A -> B`: an arrow compares nothing.
+            // `A -> B`: the arrow is not a comparison.
             let arrow = token.text == ">" && reading.text[..token.start].ends_with(['-', '=']);
             let ends = arrow
                 || token.text == "!"
@@ -262,7 +262,7 @@ impl Claim<'_> {
                 at += length - 1;
                 continue;
             }
-            // 说明写“空腹”: 写 before a text that is taken only leads to it.
+            // 说明写“空腹”: 写 directly before an argument only introduces it.
             if token.text == "写" && reading.tokens.get(at).is_some_and(&covered) {
                 continue;
             }
@@ -289,8 +289,8 @@ impl Claim<'_> {
         unused.iter().filter_map(|(start, end)| reading.text.get(*start..*end)).map(str::to_owned).collect()
     }
 
-    /// `the report /data/q1.pdf`: whether a small word between an article and a path says what that is. Of a tool that deletes
-    /// nothing is taken for granted.
+    /// `the report /data/q1.pdf`: whether a lowercase noun between an article and a path describes the path. Never true for
+    /// tools that delete.
     fn names_literal(&self, choice: &Choice, at: usize, covered: &dyn Fn(&Token<'_>) -> bool) -> bool {
         let tokens = &self.reading.tokens;
         let (Some(token), Some(next)) = (tokens.get(at), tokens.get(at + 1)) else { return false };
@@ -308,7 +308,7 @@ impl Claim<'_> {
             && !BOUNDING.contains(&token.text)
     }
 
-    /// Where the words stand that turn flags on or off.
+    /// The byte ranges of words that set or clear flags.
     fn flags(&self) -> Vec<(usize, usize)> {
         let stems = labels::stems(self.reading);
         let slots = self.calls.iter().flat_map(|call| call.parameters.iter().zip(&call.filling.slots));
@@ -320,7 +320,8 @@ impl Claim<'_> {
             .collect()
     }
 
-    /// `write Name, Mail into A1:B1`: a range is used by its first cell where there is one value for each of its cells.
+    /// `write Name, Mail into A1:B1`: a range counts as used through its first cell if there is one value for each of its
+    /// cells.
     fn filled_ranges(&self, choice: &Choice) -> Vec<(usize, usize)> {
         let values = choice.filling.slots.iter().flatten().find_map(|slot| match &slot.value {
             Given::Said(serde_json::Value::Array(rows)) => {
@@ -341,7 +342,7 @@ impl Claim<'_> {
             .collect()
     }
 
-    /// The fillers that count for a call.
+    /// The fillers that are allowed for a call.
     fn fillers(&self, choice: &Choice) -> Vec<&'static BTreeSet<String>> {
         let classes = classes_of(choice).classes;
         let mut fillers = vec![filler::always()];
@@ -368,7 +369,7 @@ impl Claim<'_> {
         fillers
     }
 
-    /// Whether a word says how many calls there are.
+    /// Whether a text is the number of calls, rows or list items.
     fn counts(&self, text: &str) -> bool {
         let rows =
             self.calls.iter().flat_map(|call| call.filling.slots.iter().flatten()).find_map(
@@ -381,7 +382,7 @@ impl Claim<'_> {
                     _ => None,
                 },
             );
-        // 加两条观察：“甲”、“乙”: how many texts an object has.
+        // 加两条观察：“甲”、“乙”: the number of list items, or of texts in the only object of a list.
         let texts =
             self.calls.iter().flat_map(|call| call.filling.slots.iter().flatten()).find_map(
                 |slot| match &slot.value {
@@ -417,7 +418,7 @@ impl Claim<'_> {
         }
     }
 
-    /// Words for the kinds of things that the tool's name and its arguments are about.
+    /// Words for the kinds of things in the tool's name and arguments.
     fn things(&self, choice: &Choice) -> Vec<(usize, usize)> {
         let mut about: Vec<usize> = Vec::new();
         let mut add = |text: &str| {
@@ -438,7 +439,7 @@ impl Claim<'_> {
         }
         about.extend(self.implied());
         let deletes = classes_of(choice).classes.contains("delete");
-        // What the tool works in is said in passing: `in the knowledge graph`, `from my calendar`.
+        // The tool's own environment may be mentioned: `in the knowledge graph`, `from my calendar`.
         let described = choice.tool.definition.description();
         let head = first_sentence(described);
         let all = super::token::tokens(head);
@@ -461,8 +462,8 @@ impl Claim<'_> {
         spots.iter().filter(agree).map(|spot| (spot.start, spot.end)).collect()
     }
 
-    /// Words of the description's first sentence that neither bound, count nor name another kind of thing: they say again what the
-    /// tool does. Of a tool that deletes nothing is taken for granted.
+    /// Words of the description's first sentence that neither restrict, count nor name another kind of thing: they only repeat
+    /// the tool's purpose. Empty for tools that delete.
     fn described_words(&self, choice: &Choice) -> BTreeSet<String> {
         if classes_of(choice).classes.contains("delete") {
             return BTreeSet::new();
@@ -478,8 +479,8 @@ impl Claim<'_> {
         head.split(|c: char| !c.is_alphanumeric()).filter(plain).map(labels::stem).collect()
     }
 
-    /// `to my to-do list`, `in the address book`: where two words or more of the description's first sentence are said again side by
-    /// side. Of a tool that deletes nothing is taken for granted.
+    /// `to my to-do list`, `in the address book`: the byte ranges of two or more adjacent words of the description's first
+    /// sentence. Empty for tools that delete.
     fn repeated(&self, choice: &Choice) -> Vec<(usize, usize)> {
         if classes_of(choice).classes.contains("delete") {
             return Vec::new();
@@ -501,7 +502,7 @@ impl Claim<'_> {
         pairs.map(|pair| (pair[0].start, pair[1].end)).collect()
     }
 
-    /// Whether a word stands where something is told to be: after `in`, `from` or `to`, or before 里 or 中.
+    /// Whether a word is a location: after `in`, `from` or `to`, or before 里 or 中.
     fn is_place(&self, spot: &lexicon::Spot) -> bool {
         let before = self.reading.text.get(..spot.start).unwrap_or_default().trim_end().to_lowercase();
         let mut words = before.rsplit(' ');
@@ -517,14 +518,14 @@ impl Claim<'_> {
             || after.starts_with(['里', '中', '上'])
     }
 
-    /// Where the names of the arguments stand that were found.
+    /// The byte ranges of the labels of arguments that were found.
     fn names_of_arguments(&self, choice: &Choice) -> Vec<(usize, usize)> {
         let stems = labels::stems(self.reading);
         let scene = Scene { reading: self.reading, stems, tool_words: Vec::new() };
         let mut found = Vec::new();
         for (parameter, slot) in choice.parameters.iter().zip(&choice.filling.slots) {
             let Some(slot) = slot else { continue };
-            // The members of an object are named beside their values.
+            // The members of an object are labelled beside their values.
             if let Shape::List(item) = &parameter.shape
                 && let Shape::Object(members) = &item.shape
             {
@@ -548,10 +549,10 @@ impl Claim<'_> {
     }
 }
 
-/// Kinds of things that are said beside others without bounding them: `the changes`, `the repository`.
+/// Kinds of things that are mentioned beside others without restricting them: `the changes`, `the repository`.
 const VAGUE: [&str; 3] = ["diff", "repository", "graph"];
 
-/// Words that bound, count, compare or negate: a request that has one asks for more than a description repeats.
+/// Words that restrict, count, compare or negate. They add meaning that a tool's description does not cover.
 const BOUNDING: [&str; 32] = [
     "all", "both", "each", "every", "only", "but", "not", "without", "except", "other", "others", "another",
     "several", "certain", "some", "any", "one", "two", "first", "last", "next", "more", "less", "least",
@@ -562,7 +563,7 @@ fn first_sentence(description: &str) -> &str {
     description.split(['.', '\n', '。']).find(|part| !part.trim().is_empty()).unwrap_or_default()
 }
 
-/// How many cells a range has that is one row or one column.
+/// The number of cells of a range that is a single row or a single column.
 fn cells_of(range: &str) -> Option<usize> {
     let (first, last) = range.split_once(':')?;
     let column = |cell: &str| {
@@ -575,7 +576,7 @@ fn cells_of(range: &str) -> Option<usize> {
     (across == 1 || down == 1).then_some(across * down)
 }
 
-/// Whether a tool says that it does everything there is, and takes nothing that would bound it.
+/// Whether the tool's description covers everything and no parameter restricts it.
 fn takes_all(choice: &Choice) -> bool {
     let head = choice.tool.definition.description().to_lowercase();
     let head = head.split(['.', '\n']).next().unwrap_or_default();
@@ -583,12 +584,12 @@ fn takes_all(choice: &Choice) -> bool {
     says && choice.parameters.iter().all(|parameter| parameter.role == Role::Path && parameter.required)
 }
 
-/// Marks that may change what is asked: everything else is punctuation.
+/// Marks that may change the meaning; all others are punctuation.
 fn is_telling(mark: &str) -> bool {
     matches!(mark, "%" | "#" | "@" | "&" | "+" | "<" | ">" | "≥" | "≤" | "≠" | "!")
 }
 
-/// The texts that a value holds.
+/// All strings and numbers inside a JSON value.
 pub(super) fn texts_in(value: &serde_json::Value) -> Vec<String> {
     match value {
         serde_json::Value::String(text) => vec![text.clone()],

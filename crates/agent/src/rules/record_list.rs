@@ -1,4 +1,4 @@
-//! Several things of one type in one request, and the words around the names of things: `two entities, type supplier: A and B`.
+//! Several things of one type in one request, and the words around their names: `two entities, type supplier: A and B`.
 
 use serde_json::{Map, Value as Json};
 
@@ -9,10 +9,10 @@ use super::parameter::{Parameter, Shape};
 use super::record_value::{CONTAINERS, Part, Span, after_any, thing_at};
 use super::series;
 
-/// Names, each with its type.
+/// Names with their types.
 pub(super) struct Several(Vec<(Span, Span)>);
 
-/// Words that say that several things follow.
+/// Words that announce several things.
 const COUNTS: [&str; 12] =
     ["entities", "two ", "three ", "four ", "两个", "三个", "四个", "几个", "这些", "俩", "仨", "都是"];
 const TYPES: [&str; 9] =
@@ -20,7 +20,7 @@ const TYPES: [&str; 9] =
 /// Words between a name and its own type.
 const OWN_TYPES: [&str; 8] =
     [" of type ", " (type ", " as type ", " (a ", "（类型为", "（类型是", "（类型", " (类型"];
-/// Words between the names and their common type, where no colon stands before the names.
+/// Words between the names and their common type, without a colon before the names.
 const COMMON_TYPES: [&str; 5] = [", of type ", " of type ", ", type ", "，类型", " 类型"];
 
 /// `two entities to the graph, type supplier: A and B`, 新增两个实体：甲 和 乙，类型都是“中间件”.
@@ -49,7 +49,7 @@ pub(super) fn several(reading: &Reading<'_>) -> Option<Several> {
     };
     let colon = text.char_indices().find(|(_, c)| matches!(c, ':' | '：'));
     if let Some((colon, mark)) = colon {
-        // `A of type X and B of type Y`: each name with its own type.
+        // `A of type X and B of type Y`: each name has its own type.
         let rest = text.get(colon + mark.len_utf8()..)?.trim_end_matches(['.', '。', '!', ' ']);
         let pairs: Option<Vec<(Span, Span)>> = series::members(rest)
             .into_iter()
@@ -70,14 +70,14 @@ pub(super) fn several(reading: &Reading<'_>) -> Option<Several> {
         Some((colon, mark)) => {
             let rest = text.get(colon + mark.len_utf8()..)?;
             let end = rest.find(['，', ',', '。', '.', ';', '；', '\n']).filter(|at| !rest[..*at].is_empty());
-            // `A, B and C`: commas are between the names where `and` is after the last of them.
+            // `A, B and C`: commas before an `and` separate names.
             let reach = match rest.find(" and ") {
                 Some(at) => rest[at..].find(['.', ';', '\n', ',']).map_or(rest.len(), |end| at + end),
                 None => end.unwrap_or(rest.len()),
             };
             &rest[..reach]
         }
-        // `two entities in the graph, A and B, of type X`: the names stand before their type.
+        // `two entities in the graph, A and B, of type X`: the names precede their type.
         None => {
             let start = lower.find("entities").map(|at| at + "entities".len())?;
             let end = COMMON_TYPES.iter().filter_map(|word| lower[start..].find(word)).min()? + start;
@@ -92,7 +92,7 @@ pub(super) fn several(reading: &Reading<'_>) -> Option<Several> {
         .then(|| Several(names.into_iter().map(|name| (name, kind)).collect()))
 }
 
-/// A text past `in the knowledge graph` at its beginning.
+/// Skips `in the knowledge graph` at the start of a text.
 fn past_place(text: &str) -> &str {
     let rest = text.trim_start();
     let lower = rest.to_ascii_lowercase();
@@ -104,7 +104,7 @@ fn past_place(text: &str) -> &str {
     container.map_or(rest, |container| &rest[start + container.len()..])
 }
 
-/// The list of objects for names of one type, of which nothing else is known.
+/// The list of objects for names with types and no other members.
 pub(super) fn candidate<'a>(
     several: &Several,
     members: impl Iterator<Item = (&'a Parameter, Option<Part>)>,
@@ -189,7 +189,7 @@ pub(super) fn of_new_kind(reading: &Reading<'_>) -> Option<(Span, Span)> {
     (ends && placed && name.1 < graph).then_some(((kind, kind + length), name))
 }
 
-/// The token after `in the knowledge graph:` where that stands at a token.
+/// The index of the token after `in the knowledge graph:`, if that phrase starts at token `at`.
 pub(super) fn past_container(reading: &Reading<'_>, at: usize) -> Option<usize> {
     let token = reading.tokens.get(at)?;
     let lower = reading.text.get(token.start..)?.to_ascii_lowercase();
@@ -201,7 +201,7 @@ pub(super) fn past_container(reading: &Reading<'_>, at: usize) -> Option<usize> 
     Some(reading.token_at(reading.text.len() - rest.len()))
 }
 
-/// `one more observation for X in the graph: …`: where a text begins that is announced by its kind and a colon.
+/// `one more observation for X in the graph: …`: the start of a text after its kind and a colon.
 pub(super) fn announced(lower: &str) -> Option<usize> {
     let at = ["observation", "观察"].iter().find_map(|word| lower.find(word).map(|at| at + word.len()))?;
     let rest = &lower[at..];
@@ -212,7 +212,7 @@ pub(super) fn announced(lower: &str) -> Option<usize> {
         .then_some(at + colon + length)
 }
 
-/// A text without quotes, up to the end of its sentence or to a quote.
+/// The span of an unquoted text, up to the end of its clause or a quote.
 pub(super) fn to_end(reading: &Reading<'_>, start: usize) -> Option<Span> {
     let rest = reading.text.get(start..)?;
     let start = start + rest.len() - rest.trim_start().len();

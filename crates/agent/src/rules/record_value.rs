@@ -1,4 +1,4 @@
-//! Lists of objects in words: texts that replace others, things with a type and what is known of them, relations.
+//! Lists of objects in natural language: text replacements, entities with types and observations, relations.
 
 use serde_json::{Map, Value as Json};
 
@@ -11,10 +11,10 @@ use super::record_list;
 use super::relation_value::{ends, relation_type, triple};
 use super::token::{Kind, is_han};
 
-/// A piece of the request.
+/// A byte range of the request.
 pub(super) type Span = (usize, usize);
 
-/// What a member of an object is for.
+/// The function of an object's member.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Part {
     Old,
@@ -44,7 +44,7 @@ fn part_of(member: &Parameter) -> Option<Part> {
     }
 }
 
-/// A list with the one object that a text tells.
+/// A list with the object that the request describes.
 pub(super) fn candidates(members: &[Parameter], scene: &Scene<'_>) -> Option<Candidate> {
     let reading = scene.reading;
     let needed = || members.iter().filter(|member| member.required);
@@ -82,7 +82,7 @@ pub(super) fn candidates(members: &[Parameter], scene: &Scene<'_>) -> Option<Can
     }
     if has(Part::Texts) {
         let texts = texts(reading, &found);
-        // Of a thing that is told with its type nothing need be known.
+        // An entity with a type needs no observations.
         if texts.is_empty() && !has(Part::Type) {
             return None;
         }
@@ -103,12 +103,12 @@ pub(super) fn candidates(members: &[Parameter], scene: &Scene<'_>) -> Option<Can
     Some(Candidate { value, start, end, score: GOOD + 1.0 })
 }
 
-/// The inside of the quotes that begin at a byte.
+/// The text inside the quotes that start at a byte offset.
 pub(super) fn quoted_at(reading: &Reading<'_>, start: usize) -> Option<Span> {
     super::sheet::quoted_at(reading, Some(start), None)
 }
 
-/// `replace A with B`, 把 A 改成 B: what is replaced, and by what.
+/// `replace A with B`, 把 A 改成 B: the old text and the new text.
 fn replacement(reading: &Reading<'_>) -> Option<(Span, Span)> {
     let text = reading.text;
     let free = |at: usize| !reading.mentions.iter().any(|mention| mention.start < at && at < mention.end);
@@ -141,7 +141,7 @@ fn replacement(reading: &Reading<'_>) -> Option<(Span, Span)> {
             text.match_indices(verb).map(|(at, _)| at).find(|at| free(*at)).map(|at| (at, *verb))
         })
         .min_by_key(|(at, verb)| (*at, std::cmp::Reverse(verb.len())))?;
-    // config.toml 里的 A 换成 B: without 把 the file says where it begins.
+    // config.toml 里的 A 换成 B: without 把, the old text starts after the file.
     let file = reading
         .mentions
         .iter()
@@ -151,7 +151,7 @@ fn replacement(reading: &Reading<'_>) -> Option<(Span, Span)> {
         .filter_map(|word| text[..middle].rfind(word).map(|at| at + word.len()))
         .max()
         .or(file.map(|file| file.end))?;
-    // 把 a.ini 里的 A 改成 B: where it stands is no part of it.
+    // 把 a.ini 里的 A 改成 B: the file and its postposition are not part of the old text.
     let inside = ["里面的", "里面", "中的", "里的", "里", "中"];
     let from = inside
         .iter()
@@ -162,7 +162,7 @@ fn replacement(reading: &Reading<'_>) -> Option<(Span, Span)> {
     Some((bare(reading, from, middle)?, until_end(reading, middle + verb.len())?))
 }
 
-/// A span without blanks, quotes and the words before it that say what it is.
+/// A span without surrounding whitespace, quotes and introductory words.
 fn bare(reading: &Reading<'_>, start: usize, end: usize) -> Option<Span> {
     let text = reading.text.get(start..end)?;
     let mut rest = text.trim_start();
@@ -180,7 +180,7 @@ fn bare(reading: &Reading<'_>, start: usize, end: usize) -> Option<Span> {
         "所有的",
         "所有",
     ] {
-        // What is bounded or meant more than once is not one exact text.
+        // `every` or `all` does not identify one exact text.
         let bounds = matches!(word, "every " | "all " | "所有的" | "所有");
         match rest.strip_prefix(word) {
             Some(_) if bounds => return None,
@@ -191,7 +191,7 @@ fn bare(reading: &Reading<'_>, start: usize, end: usize) -> Option<Span> {
     let start = end - rest.len();
     let inner = quoted_at(reading, start);
     if let Some(inner) = inner {
-        // Nothing may stand between the quotes and what comes after.
+        // Only quotes and whitespace may follow the quoted text.
         let after = reading
             .text
             .get(inner.1..end)?
@@ -209,7 +209,7 @@ fn bare(reading: &Reading<'_>, start: usize, end: usize) -> Option<Span> {
     (!kept.is_empty() && !other).then_some((start, start + kept.len()))
 }
 
-/// What a text is replaced by: quoted, or up to a mark or to where it is done.
+/// The replacement text: quoted, or up to a mark or the place of the replacement.
 fn until_end(reading: &Reading<'_>, start: usize) -> Option<Span> {
     let rest = reading.text.get(start..)?;
     let start = start + rest.len() - rest.trim_start().len();
@@ -248,11 +248,11 @@ const NAMES: [&str; 22] = [
     "名为",
     "对象",
 ];
-/// Labels of a name that may mean something else, too: read where nothing else tells it.
+/// Ambiguous labels of a name, used if no other label gives one.
 const PLAIN_NAMES: [&str; 2] = ["name", "名字"];
 const OWNERS: [&str; 11] =
     ["observations of", "observation of", "that", "to", "about", "from", "of", "for", "on", "给", "为"];
-/// What all things are in: no thing is called that.
+/// Names of the container of all entities; never the name of an entity.
 pub(super) const CONTAINERS: [&str; 9] = [
     "knowledge graph",
     "the graph",
@@ -265,7 +265,7 @@ pub(super) const CONTAINERS: [&str; 9] = [
     "记忆库",
 ];
 
-/// The name of the thing that is spoken of.
+/// The name of the entity.
 fn name(reading: &Reading<'_>) -> Option<Span> {
     before(reading)
         .or_else(|| after_any(reading, &NAMES))
@@ -275,7 +275,7 @@ fn name(reading: &Reading<'_>) -> Option<Span> {
         .or_else(|| after_any(reading, &OWNERS))
 }
 
-/// `Lena Park's note`, 陈刚 的“单身”这条观察: whose it is, before a possessive.
+/// `Lena Park's note`, 陈刚 的“单身”这条观察: the owner before a possessive.
 fn owner(reading: &Reading<'_>) -> Option<Span> {
     let text = reading.text;
     let named = reading.mentions.iter().filter(|mention| matches!(mention.value, Value::Name | Value::Place));
@@ -304,7 +304,7 @@ fn owner(reading: &Reading<'_>) -> Option<Span> {
     (start < head.len() && !["他", "她", "它", "其"].contains(&&head[start..])).then_some((start, head.len()))
 }
 
-/// “王强”的观察, `Lena Park's observation`: whose observation it is.
+/// “王强”的观察, `Lena Park's observation`: the owner of an observation.
 fn of_observation(reading: &Reading<'_>) -> Option<Span> {
     let text = reading.text;
     let at = ["的观察", "的一条观察", "的这条观察"].iter().find_map(|word| text.find(word))?;
@@ -322,7 +322,7 @@ fn of_observation(reading: &Reading<'_>) -> Option<Span> {
     (start < at && !["他", "她", "它", "其"].contains(&&head[start..])).then_some((start, at))
 }
 
-/// 王芳 这个实体, `Kestrel: add …`: the name before the word for what it is, or before a colon.
+/// 王芳 这个实体, `Kestrel: add …`: the name before the noun for its kind or before a colon.
 fn before(reading: &Reading<'_>) -> Option<Span> {
     let text = reading.text;
     let pointed =
@@ -344,7 +344,7 @@ fn before(reading: &Reading<'_>) -> Option<Span> {
     (start < head.len()).then_some((start, head.len()))
 }
 
-/// What follows one of some words, which do not stand in a literal.
+/// The name after one of `words`, ignoring occurrences inside literals.
 pub(super) fn after_any(reading: &Reading<'_>, words: &[&str]) -> Option<Span> {
     let lower = reading.text.to_ascii_lowercase();
     words.iter().find_map(|word| {
@@ -355,7 +355,7 @@ pub(super) fn after_any(reading: &Reading<'_>, words: &[&str]) -> Option<Span> {
             let inside = reading.mentions.iter().any(|mention| {
                 matches!(mention.value, Value::Literal(_)) && mention.start <= at && at < mention.end
             });
-            // `From Here`: what is written large inside a sentence is a part of a name.
+            // `From Here`: a capitalised word inside a sentence is part of a name.
             let before = lower[..at].trim_end();
             let capital = reading.text[at..].starts_with(|c: char| c.is_ascii_uppercase())
                 && !(before.is_empty() || before.ends_with(['.', ':', ';', '!', '?']));
@@ -364,7 +364,7 @@ pub(super) fn after_any(reading: &Reading<'_>, words: &[&str]) -> Option<Span> {
     })
 }
 
-/// The name that begins at a byte, past what only announces it.
+/// The name that starts at a byte offset, after introductory words.
 pub(super) fn thing_at(reading: &Reading<'_>, from: usize) -> Option<Span> {
     let mut at = reading.token_at(from);
     let announces = [
@@ -375,12 +375,12 @@ pub(super) fn thing_at(reading: &Reading<'_>, from: usize) -> Option<Span> {
         while reading.tokens.get(at).is_some_and(|token| token.is_any(&announces)) {
             at += 1;
         }
-        // `entity in the graph: X`: the place comes before the name.
+        // `entity in the graph: X`: the location precedes the name.
         if let Some(past) = record_list::past_container(reading, at) {
             at = past;
             continue;
         }
-        // 给知识图谱里的 海棠项目: what things are in is no thing.
+        // 给知识图谱里的 海棠项目: the container is not the name.
         let rest = reading.tokens.get(at).and_then(|token| reading.text.get(token.start..))?;
         let lower = rest.to_ascii_lowercase();
         let Some(container) = CONTAINERS.iter().find(|word| lower.starts_with(**word)) else { break };
@@ -395,7 +395,7 @@ pub(super) fn thing_at(reading: &Reading<'_>, from: usize) -> Option<Span> {
         reading.mentions.iter().find(|mention| mention.start <= token.start && token.start < mention.end);
     match mention.map(|mention| (&mention.value, mention)) {
         Some((Value::Literal(Literal::Quoted(_)), _)) => return quoted_at(reading, token.start),
-        // `Link Nina Vogel`: a name that a capital verb seems to begin starts after it.
+        // `Link Nina Vogel`: if a mention starts with a capitalised verb, the name starts after the verb.
         Some((Value::Literal(Literal::Code(_)) | Value::Name | Value::Place, mention)) => {
             return Some((token.start, with_number(reading, with_han(reading, mention.end))));
         }
@@ -412,7 +412,7 @@ pub(super) fn thing_at(reading: &Reading<'_>, from: usize) -> Option<Span> {
     }
 }
 
-/// `Boat 7`: a short number after a name belongs to it.
+/// `Boat 7`: a number of up to four digits after a name belongs to it.
 fn with_number(reading: &Reading<'_>, end: usize) -> usize {
     let next = reading.tokens.get(reading.token_at(end));
     let close = |token: &&super::token::Token<'_>| {
@@ -421,7 +421,7 @@ fn with_number(reading: &Reading<'_>, end: usize) -> usize {
     next.filter(close).map_or(end, |token| token.end)
 }
 
-/// Where Chinese characters end that go on from a byte: at a blank, a mark, or a small word.
+/// The end of a run of Chinese characters: a space, a mark or a function word.
 fn with_han(reading: &Reading<'_>, from: usize) -> usize {
     let rest = reading.text.get(from..).unwrap_or_default();
     let ends = rest.find(|c: char| !(is_han(c) || c.is_ascii_alphanumeric())).unwrap_or(rest.len());
@@ -430,7 +430,7 @@ fn with_han(reading: &Reading<'_>, from: usize) -> usize {
     from + rest[..ends].find(|c: char| small.contains(c)).unwrap_or(ends)
 }
 
-/// The quoted texts that are nothing else.
+/// The quoted texts that belong to no other part.
 fn texts(reading: &Reading<'_>, found: &[(Part, Vec<Span>)]) -> Vec<Span> {
     let taken = |span: &Span| {
         found.iter().flat_map(|(_, spans)| spans).any(|other| other.0 < span.1 && span.0 < other.1)
@@ -443,7 +443,7 @@ fn texts(reading: &Reading<'_>, found: &[(Part, Vec<Span>)]) -> Vec<Span> {
     if !quoted.is_empty() {
         return quoted;
     }
-    // 观察：会说法语: what is known may be told without quotes after its label.
+    // 观察：会说法语: observations may follow their label without quotes.
     let labels = [
         "观察：",
         "观察:",
@@ -464,7 +464,7 @@ fn texts(reading: &Reading<'_>, found: &[(Part, Vec<Span>)]) -> Vec<Span> {
     span.or_else(|| said_of(reading, found)).into_iter().collect()
 }
 
-/// `remember that Nina works from Graz`: what is said of the thing that `that` begins with.
+/// `remember that Nina works from Graz`: the statement about the name after `that`.
 fn said_of(reading: &Reading<'_>, found: &[(Part, Vec<Span>)]) -> Option<Span> {
     let (_, name) =
         found.iter().find_map(|(part, spans)| (*part == Part::Name).then(|| (part, spans.first())))?;
@@ -476,7 +476,7 @@ fn said_of(reading: &Reading<'_>, found: &[(Part, Vec<Span>)]) -> Option<Span> {
     let rest = reading.text.get(end..)?;
     let from = end + rest.len() - rest.trim_start().len();
     let last = from + reading.text[from..].trim_end_matches(['.', '!', ' ']).len();
-    // `that Tomasz manages Warehouse East` is a relation as well.
+    // `that Tomasz manages Warehouse East` is a relation, not an observation.
     let relates = super::relation_value::stated(reading).is_some();
     (last > from && !relates).then_some((from, last))
 }

@@ -1,4 +1,4 @@
-//! Relations in words: both ends and the type.
+//! Relations in natural language: both ends and the type.
 
 use super::literal::Literal;
 use super::mention::{Reading, Value};
@@ -38,7 +38,7 @@ pub(super) fn triple(reading: &Reading<'_>) -> Option<(Span, Span, Span)> {
     let lower = text.to_ascii_lowercase();
     let labels = ["关系：", "关系:", "relation: ", "relationship: ", "relation ", "关系 "];
     if let Some(at) = labels.iter().find_map(|label| lower.find(label).map(|at| at + label.len())) {
-        // `this relation in the graph: Tom works_at Acme`: the place comes before the relation.
+        // `this relation in the graph: Tom works_at Acme`: the location precedes the relation.
         let at = super::record_list::past_container(reading, reading.token_at(at))
             .and_then(|token| reading.tokens.get(token))
             .map_or(at, |token| token.start);
@@ -46,7 +46,7 @@ pub(super) fn triple(reading: &Reading<'_>) -> Option<(Span, Span, Span)> {
             return Some(named);
         }
         let rest = outside(text.get(at..)?).trim().trim_end_matches(['。', '.', '！', '!']);
-        // `relation of type 'backs'`, `relation 'owns' from A to B`: both ends stand elsewhere.
+        // `relation of type 'backs'`, `relation 'owns' from A to B`: the ends are in another part of the request.
         let first = rest.split(' ').next().unwrap_or_default().to_ascii_lowercase();
         if ["of", "type", "from", "between", "to", "called", "named", "that"].contains(&first.as_str())
             || first.starts_with(['\'', '"', '“', '‘', '「'])
@@ -62,7 +62,7 @@ pub(super) fn triple(reading: &Reading<'_>) -> Option<(Span, Span, Span)> {
         if let [from, relation, to] = words.as_slice() {
             return Some((part(from), part(to), part(relation)));
         }
-        // `Tom Reyes works_at Nordwind Ltd`: the one word that is written together is the type.
+        // `Tom Reyes works_at Nordwind Ltd`: the only word with an underscore is the type.
         let middle =
             words.iter().position(|word| word.contains('_')).filter(|at| *at > 0 && *at + 1 < words.len())?;
         let (from, relation, to) = (&words[..middle], words[middle], &words[middle + 1..]);
@@ -129,7 +129,7 @@ fn quoted(reading: &Reading<'_>) -> Option<(Span, Span, Span)> {
         .flatten()
 }
 
-/// A text up to where its things are told to be: `… from the knowledge graph`.
+/// The text before its container: `… from the knowledge graph`.
 fn outside(text: &str) -> &str {
     let lower = text.to_ascii_lowercase();
     let leads = [" from ", " in ", " to ", " into ", " out of ", " off "];
@@ -145,7 +145,7 @@ fn outside(text: &str) -> &str {
     &text[..end.unwrap_or(text.len())]
 }
 
-/// `Tomasz manages Warehouse East` from a byte on: two names with one verb between them, and nothing else.
+/// `Tomasz manages Warehouse East` at a byte offset: two names with one verb between them, and nothing else.
 fn named_ends(text: &str, start: usize) -> Option<(Span, Span, Span)> {
     let said = outside(text.get(start..)?).trim_end_matches(['.', '!', ' ']);
     let words: Vec<&str> = said.split(' ').collect();
@@ -213,7 +213,7 @@ fn arrow(reading: &Reading<'_>) -> Option<(Span, Span)> {
     (first.0 < first.1 && second.0 < second.1).then_some((first, second))
 }
 
-/// The type of a relation: after its label, else the one code or quoted text that is no end of it.
+/// The type of a relation: the text after its label, otherwise the only code or quoted text that is not one of its ends.
 pub(super) fn relation_type(reading: &Reading<'_>, found: &[(Part, Vec<Span>)]) -> Option<Span> {
     let taken = |span: &Span| {
         found.iter().flat_map(|(_, spans)| spans).any(|other| other.0 < span.1 && span.0 < other.1)

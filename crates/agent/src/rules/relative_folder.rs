@@ -1,10 +1,10 @@
-//! Relative paths of two parts: `projects/thesis` has the form of a branch, and is a folder by where it stands.
+//! Relative paths with two components: `projects/thesis` looks like a branch name; the context decides whether it is a folder.
 
 use super::literal::Literal;
 use super::mention::{Mention, Reading, Value};
 use super::parameter::Parameter;
 
-/// First parts of names that branches and remotes have.
+/// Prefixes of branch and remote names.
 const BRANCHES: [&str; 26] = [
     "feature",
     "features",
@@ -33,7 +33,7 @@ const BRANCHES: [&str; 26] = [
     "task",
     "dependabot",
 ];
-/// First parts of the names of time zones.
+/// Prefixes of IANA time zone names.
 const ZONES: [&str; 10] = [
     "africa",
     "america",
@@ -46,27 +46,27 @@ const ZONES: [&str; 10] = [
     "pacific",
     "etc",
 ];
-/// Words right before a branch or a commit.
+/// Words directly before a branch or a commit.
 const REVISIONS: [&str; 22] = [
     "branch", "branches", "to", "onto", "against", "with", "vs", "from", "off", "called", "named", "commit",
     "revision", "tag", "than", "out", "checkout", "switch", "on", "base", "and", "ref",
 ];
 const HAN_REVISIONS: [&str; 15] =
     ["分支", "到", "回", "从", "基于", "成", "为", "叫", "和", "与", "跟", "比", "切换", "切", "提交"];
-/// Words right before a folder.
+/// Words directly before a folder.
 const PLACES: [&str; 10] =
     ["in", "of", "inside", "within", "under", "for", "repo", "repository", "folder", "directory"];
 const HAN_PLACES: [&str; 5] = ["在", "仓库", "目录", "项目", "文件夹"];
-/// Words right after a folder.
+/// Words directly after a folder.
 const HAN_AFTER: [&str; 9] = ["里", "中", "下", "上", "仓库", "这个仓库", "目录", "项目", "这个项目"];
 
-/// Whether a name in parts may be the value of a parameter that takes a path; a repository has to be a folder.
+/// Whether a name with a slash may be the value of a path parameter; a repository must be a folder.
 pub(super) fn fits(parameter: &Parameter, reading: &Reading<'_>, mention: &Mention) -> bool {
     !parameter.has_word(&["repo", "repository", "project"]) || is_folder(reading, mention.start, mention.end)
 }
 
-/// Whether a name in two parts is a folder: it stands where a place is told, or no other folder is named, and nothing beside it
-/// makes it a branch.
+/// Whether a name with two components is a folder: its position is that of a place, or the request names no other folder, and
+/// no adjacent word marks it as a branch.
 pub(super) fn is_folder(reading: &Reading<'_>, start: usize, end: usize) -> bool {
     let text = reading.text;
     let (Some(name), Some(before), Some(after)) = (text.get(start..end), text.get(..start), text.get(end..))

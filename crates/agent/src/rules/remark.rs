@@ -1,5 +1,5 @@
-//! Statements beside an order: `X is obsolete, remove it`, 这个表没用了，删掉吧. What they speak of is the object of the order;
-//! the rest of them asks for nothing.
+//! Statements beside an order: `X is obsolete, remove it`, 这个表没用了，删掉吧. The subject of the statement becomes the object of
+//! the order; the rest of the statement is dropped.
 
 use super::lexicon;
 use super::literal;
@@ -40,7 +40,7 @@ const STATES: [&str; 28] = [
     " doesn't ",
     " hasn't ",
 ];
-/// Other subjects that a statement may have: it names what the order is about on the way.
+/// Other subjects of a statement that mentions the object of the order.
 const SPEAKERS: [&str; 16] = [
     "i ",
     "i've ",
@@ -78,7 +78,7 @@ const LEADS: [&str; 16] = [
     "you may ",
     "and ",
 ];
-/// Words of a statement that bound or forbid what the order asks for.
+/// Words of a statement that restrict or forbid the order.
 const BOUNDS: [&str; 14] = [
     "must",
     "mustn't",
@@ -95,12 +95,12 @@ const BOUNDS: [&str; 14] = [
     "important",
     "wait",
 ];
-/// Prepositions before a literal that tells where something is.
+/// Prepositions before a literal that is a location.
 const PLACES: [&str; 6] = ["in", "on", "at", "under", "inside", "within"];
 
-/// Characters with which a Chinese statement about a thing ends.
+/// Final characters of a Chinese statement about a thing.
 const HAN_ENDS: [char; 2] = ['了', '的'];
-/// The most characters of what a Chinese statement says of a thing.
+/// The maximum length of a Chinese predicate in characters.
 const LONGEST_STATE: usize = 10;
 const HAN_LEADS: [&str; 14] = [
     "就",
@@ -121,7 +121,7 @@ const HAN_LEADS: [&str; 14] = [
 const HAN_BOUNDS: [&str; 12] =
     ["别", "不能", "不许", "勿", "如果", "要是", "除了", "只", "吗", "谁", "怎么", "等"];
 
-/// The order of a request that begins with a statement, with what the statement is about in place of the pronoun.
+/// Removes a statement before an order and replaces the pronoun in the order with the statement's subject.
 pub(super) fn without_lead(text: &str) -> Option<String> {
     if has_han(&masked(text, &literal::find(text))) || !text.is_ascii() && has_han(text) {
         return chinese(text);
@@ -149,20 +149,20 @@ pub(super) fn without_lead(text: &str) -> Option<String> {
     })
 }
 
-/// Whether a text begins with a verb of several words: `get rid of`.
+/// Whether a text starts with a verb of several words: `get rid of`.
 fn begins_phrase(order: &str) -> bool {
     let words: Vec<&str> = order.split(' ').take(VERBS.longest.0).collect();
     (2..=words.len()).any(|count| VERBS.english.contains_key(&words[..count].join(" ")))
 }
 
-/// The order that begins at `places.1`, with the subject of the statement that ends at `places.0`.
+/// The order that starts at `places.1`, completed with the subject of the statement that ends at `places.0`.
 fn statement(text: &str, masked: &str, places: (usize, usize)) -> Option<String> {
     let head = masked.get(..places.0)?;
     let order = text.get(places.1..)?;
     let first = head.split(|c: char| !c.is_ascii_alphabetic() && c != '\'').next().unwrap_or_default();
     let asks =
         ["what", "which", "is", "are", "does", "do", "can", "could", "please", "in", "on", "there", "here"];
-    // `message 77104 keeps …`: a verb before a name is the word for its kind.
+    // `message 77104 keeps …`: a word that may be a verb is a noun before a number.
     let named = head[first.len()..].trim_start().starts_with(|c: char| c.is_ascii_digit() || c == '#');
     let noun = ["message", "email", "mail", "branch"].contains(&first) && named;
     if VERBS.english.contains_key(first) && !noun
@@ -196,7 +196,7 @@ fn statement(text: &str, masked: &str, places: (usize, usize)) -> Option<String>
         return (changes && bare && subject.contains(" of ")).then(|| format!("change {subject} to {told}"));
     }
     let (at, _) = STATES.iter().filter_map(|state| head.find(state).map(|at| (at, state))).min()?;
-    // What is said of it must name nothing else that the order might need.
+    // The predicate must not contain names or literals that the order might need.
     let said = text.get(at..places.0)?;
     let inner = |c: char| c.is_ascii_digit() || c.is_uppercase();
     if said.contains(inner) || masked.get(at..places.0)?.contains('#') {
@@ -205,7 +205,7 @@ fn statement(text: &str, masked: &str, places: (usize, usize)) -> Option<String>
     pointed(order, text.get(..at)?.trim())
 }
 
-/// An order with a thing in place of the pronoun that points at it.
+/// Replaces the pronoun in an order with the thing it refers to.
 fn pointed(order: &str, thing: &str) -> Option<String> {
     let literals = literal::find(order);
     let free = |at: usize| !literals.iter().any(|found| found.start <= at && at < found.end);
@@ -230,7 +230,7 @@ fn pointed(order: &str, thing: &str) -> Option<String> {
         }
         let kind = next.filter(|next| !lexicon::spots(next.text, &tokens(next.text), &|_| false).is_empty());
         match kind {
-            // `delete that mail` goes on with nothing: a kind that is named by itself is what was spoken of.
+            // `delete that mail`: a noun for a kind without a name after it refers to the thing in the statement.
             Some(kind)
                 if !order[kind.end..]
                     .trim_start()
@@ -251,7 +251,7 @@ fn pointed(order: &str, thing: &str) -> Option<String> {
     None
 }
 
-/// 账目.xlsx 里 2023年 这个工作表不要了，删掉吧: the same in Chinese.
+/// 账目.xlsx 里 2023年 这个工作表不要了，删掉吧: the Chinese equivalent.
 fn chinese(text: &str) -> Option<String> {
     let literals = literal::find(text);
     let free = |at: usize| !literals.iter().any(|found| found.start <= at && at < found.end);
@@ -268,7 +268,7 @@ fn chinese(text: &str) -> Option<String> {
     while let Some(lead) = HAN_LEADS.iter().find(|lead| order.starts_with(**lead)) {
         order = order[lead.len()..].trim_start();
     }
-    // 从知识图谱里删了吧: where it is done may stand before the verb.
+    // 从知识图谱里删了吧: the location may precede the verb.
     let containers = [
         "从日历里",
         "从日历中",
@@ -290,10 +290,10 @@ fn chinese(text: &str) -> Option<String> {
     order =
         order[container..].trim_start_matches(['面', '的', '一', '并', '把', '给', '也', '都']).trim_start();
     let named = head.contains("实体") || head.contains("节点");
-    // 请永久删除, 全部取消暂存: how it is done may stand before the verb.
+    // 请永久删除, 全部取消暂存: an adverb may precede the verb.
     let adverb = ["永久", "彻底", "全部", "统统", "全都"].iter().find(|word| order.starts_with(**word));
     let (manner, order) = order.split_at(adverb.map_or(0, |word| word.len()));
-    // The thing ends with its last literal or the last word for its kind.
+    // The subject ends with its last literal or the last noun for its kind.
     let taken = |token: &super::token::Token<'_>| !free(token.start);
     let spots = lexicon::spots(head, &tokens(head), &taken);
     let kinds = spots.iter().filter(|spot| !spot.meaning.things.is_empty() && spot.meaning.deeds.is_empty());
@@ -301,7 +301,7 @@ fn chinese(text: &str) -> Option<String> {
         .map(|spot| spot.end)
         .chain(literals.iter().map(|found| found.end).filter(|end| *end <= comma))
         .max()?;
-    // 邮件 3345 是垃圾邮件: what it is said to be names no other thing.
+    // 邮件 3345 是垃圾邮件: a noun in the predicate is not another subject.
     let number = ["邮件", "日程", "会议"].iter().find_map(|kind| {
         let at = head.find(kind)? + kind.len();
         let rest = head[at..].trim_start();
@@ -322,7 +322,7 @@ fn chinese(text: &str) -> Option<String> {
             && head.get(spot.start..spot.end).is_some_and(|word| spot.end <= last && !word.ends_with('了'))
     });
     let is_something = state.trim().starts_with('是') && state.chars().count() <= 8;
-    // 涉及隐私，请删除: after what is said of a thing, an order in polite words is about that thing.
+    // 涉及隐私，请删除: a polite order after a predicate refers to the subject of the predicate.
     let keeps =
         ["留", "不要动", "还要", "重要", "先", "才", "再", "应"].iter().any(|word| state.contains(word));
     let stated = polite && state.chars().filter(|c| is_han(*c)).count() > 2 && !keeps;
@@ -343,7 +343,7 @@ fn chinese(text: &str) -> Option<String> {
     }
     let own = lexicon::spots(order, &tokens(order), &|_| false);
     let verb = own.first().filter(|spot| spot.start == 0 && !spot.meaning.deeds.is_empty())?;
-    // An order with an object of its own is not about what was spoken of.
+    // An order with its own object does not refer to the subject of the statement.
     let rest = order.get(verb.end..)?.replace('它', "");
     let known = [
         "掉",
@@ -369,7 +369,7 @@ fn chinese(text: &str) -> Option<String> {
     goes_on.then(|| format!("{place}把 {thing} {manner}{}{rest}", &order[..verb.end]))
 }
 
-/// `cancel evt_40, nobody can make it`: an order without the reason that comes after it.
+/// `cancel evt_40, nobody can make it`: removes a reason after an order.
 pub(super) fn without_reason(text: &str) -> Option<String> {
     const REASONS: [&str; 14] = [
         "nobody ",
@@ -409,7 +409,7 @@ pub(super) fn without_reason(text: &str) -> Option<String> {
         || split::is_verb(first)
         || has_han(head)
         || super::statement::begins_order(head);
-    // `they asked for Apollo, too`: a name, or more of the same, is no reason.
+    // `they asked for Apollo, too`: a clause with a name, or one that adds items, is not a reason.
     let shown = text.get(start..)?.trim_start();
     let named = shown
         .split(' ')

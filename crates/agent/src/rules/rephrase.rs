@@ -1,5 +1,5 @@
-//! Rewrites other forms of an order into the imperative that the rest of the planner reads: passives, verbs whose particle stands
-//! apart, and unusual words between the members of a list.
+//! Rewrites other forms of an order into the imperative that the rest of the planner parses: passives, phrasal verbs with a
+//! separated particle, and unusual conjunctions between list items.
 
 use super::again;
 use super::casual;
@@ -14,13 +14,13 @@ use super::turn;
 use super::verb_class::VERBS;
 use super::verbless;
 
-/// Words that leave open whether something is to be done: a request with one of them is not rewritten.
+/// Words that leave open whether something is to be done. A request that contains one is not rewritten.
 const OPEN: [&str; 16] = [
     "if", "unless", "when", "once", "until", "whether", "not", "never", "should i", "except", "or", "did",
     "don't", "why", "how", "who",
 ];
 
-/// The request in plainer words.
+/// Applies all rewriting steps to the request.
 pub(super) fn rephrased(text: &str) -> String {
     let mut text = text.to_owned();
     let steps: [fn(&str) -> Option<String>; 16] = [
@@ -49,7 +49,7 @@ pub(super) fn rephrased(text: &str) -> String {
     text
 }
 
-/// A text without its literals: a byte of a literal becomes a mark, so that places stay the same.
+/// Replaces each byte of a literal with `#` and lowercases the rest. Byte offsets stay valid.
 pub(super) fn masked(text: &str, literals: &[Found]) -> String {
     let mut bytes = text.to_ascii_lowercase().into_bytes();
     for found in literals {
@@ -70,7 +70,7 @@ pub(super) fn has_word(text: &str, word: &str) -> bool {
     })
 }
 
-/// ，不要进回收站: a flag that is given as a negation, in plain words.
+/// ，不要进回收站: rewrites a flag that is expressed as a negation.
 fn flagged(text: &str) -> Option<String> {
     const TABLE: &str = include_str!("../../data/negated_flags.tsv");
     let literals = literal::find(text);
@@ -93,7 +93,7 @@ fn flagged(text: &str) -> Option<String> {
     })
 }
 
-/// `a.md plus b.md`, `a.md as well as b.md`: between two literals of one kind these mean `and`.
+/// `a.md plus b.md`, `a.md as well as b.md`: conjunctions that mean `and` between two literals of one kind.
 fn joined(text: &str) -> Option<String> {
     const JOINTS: [(&str, &str); 10] = [
         ("plus", " and "),
@@ -122,7 +122,7 @@ fn joined(text: &str) -> Option<String> {
     changed.then_some(result)
 }
 
-/// `move a to X and b to Y`: a later part that has no verb of its own gets that of the first.
+/// `move a to X and b to Y`: repeats the verb of the first part in a later part without a verb.
 fn with_verbs(text: &str) -> Option<String> {
     const PREPOSITIONS: [&str; 4] = [" to ", " into ", " as ", " in "];
     let literals = literal::find(text);
@@ -150,7 +150,7 @@ fn with_verbs(text: &str) -> Option<String> {
     Some(format!("{before} and then {verb} {}", &text[pair.0..]))
 }
 
-/// `put 120 in B3 and 85 in B4`: each further value and its cell get the verb of the first.
+/// `put 120 in B3 and 85 in B4`: repeats the verb for each further value and its cell.
 fn with_cells(text: &str, masked: &str, literals: &[Found]) -> Option<String> {
     const WRITES: [&str; 5] = ["put", "write", "enter", "type", "fill"];
     let cells: Vec<&Found> = literals
@@ -182,7 +182,7 @@ fn with_cells(text: &str, masked: &str, literals: &[Found]) -> Option<String> {
             changed = true;
         }
     }
-    // The file that is named after the last of them is that of all.
+    // A file after the last cell applies to all cells.
     let last = cells.last().map_or(0, |cell| cell.end);
     let tail = text.get(last..)?.trim_end_matches(['.', '!']);
     let shared = [" on ", " in ", " of "].iter().find_map(|word| tail.strip_prefix(*word));
@@ -198,7 +198,7 @@ fn with_cells(text: &str, masked: &str, literals: &[Found]) -> Option<String> {
     changed.then_some(result)
 }
 
-/// `give X the name Y`, `copy X and call it Y`, `evt_5 moves to Y`: names and moves told in other forms.
+/// `give X the name Y`, `copy X and call it Y`, `evt_5 moves to Y`: other forms of renaming and moving.
 fn with_name(text: &str) -> Option<String> {
     let literals = literal::find(text);
     let masked = masked(text, &literals);
@@ -221,7 +221,7 @@ fn with_name(text: &str) -> Option<String> {
             return Some(format!("{}{word}{}", &text[..at], &text[at + joint.len()..]));
         }
     }
-    // A thing, and what becomes of it.
+    // A thing, followed by its change.
     let first = literals.first().filter(|first| first.start == 0)?;
     let rest = masked.get(first.end..)?;
     let word = rest.strip_prefix(' ')?.split(' ').next()?;
@@ -229,7 +229,7 @@ fn with_name(text: &str) -> Option<String> {
     Some(format!("{verb} {}{}", &text[..first.end], &text[first.end + 1 + word.len()..]))
 }
 
-/// `check that one out`, `call evt_3 off`: a verb whose particle stands after its object has it before.
+/// `check that one out`, `call evt_3 off`: moves a separated particle next to its verb.
 fn with_particle(text: &str) -> Option<String> {
     const PARTICLES: [&str; 9] = ["out", "off", "down", "up", "over", "away", "in", "back", "forward"];
     const MOST_BETWEEN: usize = 6;
@@ -240,7 +240,7 @@ fn with_particle(text: &str) -> Option<String> {
     for (at, token) in all.iter().enumerate().filter(|(_, token)| token.kind == Kind::Word && !inside(token))
     {
         let ends = |place: usize| {
-            // `branch X off Y`: where one literal stands between there is no doubt.
+            // `branch X off Y`: a single literal between verb and particle is unambiguous.
             let one = literals.iter().any(|found| {
                 found.start == all[at + 1].start && found.end == all[place - 1].end && place > at + 1
             });
@@ -253,7 +253,7 @@ fn with_particle(text: &str) -> Option<String> {
             inside(next) || next.kind != Kind::Mark || matches!(next.text, "\"" | "'" | "_" | "-" | "/" | ".")
         });
         let count = object.count();
-        // `a branch X off main`: after an article it is a noun.
+        // `a branch X off main`: after an article the word is a noun.
         let noun = at.checked_sub(1).is_some_and(|before| {
             all[before].is_any(&["a", "an", "the", "new", "my", "this", "that", "another"])
         });
@@ -267,7 +267,7 @@ fn with_particle(text: &str) -> Option<String> {
         if let Some(place) = particle {
             let (verb, object) = (&text[..token.end], text.get(token.end..all[place].start)?);
             let rest = &text[all[place].end..];
-            // What a branch goes off is where it comes from.
+            // The name after `off` is the branch's starting point.
             let from = if all[place].is("off") && rest.starts_with(' ') { " from" } else { "" };
             return Some(format!("{verb} {}{}{from}{rest}", all[place].text, object.trim_end()));
         }
@@ -275,7 +275,7 @@ fn with_particle(text: &str) -> Option<String> {
     None
 }
 
-/// `X should be renamed to Y`, `I want X deleted`: the verb first, as in an order.
+/// `X should be renamed to Y`, `I want X deleted`: moves the verb to the front.
 fn active(text: &str) -> Option<String> {
     const PASSIVES: [&str; 10] = [
         " should be ",
@@ -328,7 +328,7 @@ fn active(text: &str) -> Option<String> {
     if let Some((at, passive)) =
         PASSIVES.iter().filter_map(|passive| masked.find(passive).map(|at| (at, *passive))).min()
     {
-        // `a.xlsx: the sheet X should …`: what stands before a colon stays.
+        // `a.xlsx: the sheet X should …`: the text before a colon is kept.
         let start = masked[..at].rfind([':', ';', '.', ',']).map_or(0, |mark| mark + 1);
         let own = masked.get(start..at)?.trim_start();
         let begins_with_verb =
@@ -341,7 +341,7 @@ fn active(text: &str) -> Option<String> {
     }
     let wish = WISHES.iter().find(|wish| masked.starts_with(**wish))?;
     let all = tokens(text);
-    // The participle comes right after the object's last literal or name.
+    // The participle directly follows the last literal or name of the object.
     let participle = all.iter().find(|token| {
         token.start > wish.len()
             && token.kind == Kind::Word

@@ -1,5 +1,5 @@
-//! What keeps a planned change from being run although every word was used: the request is no order, a number is only a part of
-//! what was said, or the change is made to another object than the one that is named.
+//! Blocks a planned change although every word was used: the request is no order, a number is only part of the text, or the
+//! change affects another object than the named one.
 
 use serde_json::Value;
 use toolhub_core::lang::Text;
@@ -11,9 +11,9 @@ use super::parameter::words;
 use crate::caution::own_words;
 use crate::plan::{Plan, Slot, Step, Unproven};
 
-/// Words of parameters that take what something becomes, or where it goes.
+/// Words in the names of parameters for a new value or a destination.
 const TARGETS: [&str; 7] = ["new", "target", "dest", "destination", "to", "into", "output"];
-/// Between what there is and what it becomes.
+/// Words between an old and a new value.
 const BECOMES: [&str; 18] = [
     "to",
     "into",
@@ -34,14 +34,14 @@ const BECOMES: [&str; 18] = [
     "移到",
     "移动到",
 ];
-/// Tools whose verb ends something.
+/// Verbs of tools that delete or cancel something.
 const ENDING: [&str; 12] = [
     "delete", "remove", "cancel", "drop", "clear", "revoke", "erase", "purge", "destroy", "wipe", "discard",
     "trash",
 ];
-/// Before `of`, these name no object of their own.
+/// Words before `of` that are not an object.
 const NO_HEADS: [&str; 8] = ["rid", "all", "both", "each", "any", "out", "most", "because"];
-/// Parts of a thing, with the words of a tool that is about them.
+/// Parts of a thing, with words of the tools that handle them.
 const PARTS: [(&str, &[&str]); 12] = [
     ("内容", &["content", "contents", "data", "range", "cells", "text", "observations"]),
     ("数据", &["data", "range", "cells", "records"]),
@@ -57,7 +57,7 @@ const PARTS: [(&str, &[&str]); 12] = [
     ("附件", &["attachment", "attachments"]),
 ];
 
-/// Marks every change that must not be run for this request, and puts both ends of a change in their places.
+/// Marks every change that must not be run for this request, and assigns source and destination to their parameters.
 pub(super) fn check(request: &str, plan: &mut Plan) {
     let lower = request.to_lowercase();
     let own = own_words(&lower);
@@ -101,7 +101,7 @@ fn number(slot: &Slot) -> Option<f64> {
     value(slot)?.as_f64()
 }
 
-/// `rename A to B`: what stands after the word for becoming is what the other becomes, whatever the parameters are called.
+/// `rename A to B`: the value after the preposition is the new one, regardless of the parameter names.
 fn set_ends(lower: &str, step: &mut Step) {
     let texts: Vec<(usize, String)> = step
         .arguments
@@ -143,7 +143,7 @@ fn unclear_ends(lower: &str, step: &Step) -> Option<Text> {
         .filter_map(|(_, slot)| Some(value(slot)?.as_str()?.to_lowercase()))
         .filter(|text| !text.is_empty())
         .collect();
-    // 然后把 B 移到这里: what 把 leads to is what is moved, and not where it goes.
+    // 然后把 B 移到这里: the object after 把 is moved and is not the destination.
     let led = step.arguments.iter().any(|(name, slot)| {
         let target = words(name).iter().any(|word| TARGETS.contains(&word.as_str()));
         let text = value(slot).and_then(|value| Some(value.as_str()?.to_lowercase())).unwrap_or_default();
@@ -172,7 +172,7 @@ fn unclear() -> Text {
     )
 }
 
-/// `delete the file of user X`: what is to end is the file, and not the user. `write a mail`: it is not sent yet.
+/// `delete the file of user X`: the object is the file, not the user. `write a mail`: the mail is not to be sent yet.
 fn other_object(own: &str, step: &Step) -> Option<Text> {
     let name = words(step.tool.as_ref()?.as_str());
     let ends = |word: &&String| ENDING.contains(&word.as_str());
@@ -187,7 +187,7 @@ fn other_object(own: &str, step: &Step) -> Option<Text> {
             let after =
                 said[at + 1..].iter().find(|word| !["the", "a", "an", "my", "our", "this"].contains(word));
             let head = said[at - 1];
-            // `column F of sheet Plan`: the head is a name of the tool's own object.
+            // `column F of sheet Plan`: the word before `of` belongs to the tool's own object.
             let own_object = said[at.saturating_sub(5)..at].iter().any(|word| meant(word));
             if after.is_some_and(|word| meant(word)) && !own_object && !NO_HEADS.contains(&head) {
                 return Some(object(head));

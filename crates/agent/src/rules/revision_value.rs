@@ -1,4 +1,4 @@
-//! Names of branches, tags and commits: what stands beside `branch` or 分支, and what `to`, `from` and `against` lead to.
+//! Names of branches, tags and commits: words beside `branch` or 分支, and after `to`, `from` and `against`.
 
 use serde_json::Value as Json;
 
@@ -9,19 +9,19 @@ use super::parameter::Parameter;
 use super::phrase::is_stop;
 use super::token::{Kind, Token, is_han};
 
-/// Words right before a name.
+/// Words directly before a name.
 const LEADS: [&str; 22] = [
     "branch", "to", "into", "against", "with", "vs", "commit", "revision", "tag", "at", "ref", "分支", "到",
     "回", "和", "与", "跟", "比", "提交", "标签", "版本", "成",
 ];
-/// Words right before the name of what something new begins at.
+/// Words directly before the name of a base.
 const BASES: [&str; 8] = ["from", "off", "on", "从", "基于", "于", "base", "of"];
 /// Words between a lead and the name.
 const BETWEEN: [&str; 14] =
     ["called", "named", "the", "a", "new", ":", "：", "叫", "名", "为", "做", "是", "=", "branch"];
-/// Words right after a name.
+/// Words directly after a name.
 const AFTER: [&str; 2] = ["branch", "分"];
-/// Words that stand where a name would, and are none.
+/// Words in the position of a name that are not names.
 const NO_NAMES: [&str; 28] = [
     "branch",
     "branches",
@@ -53,7 +53,7 @@ const NO_NAMES: [&str; 28] = [
     "all",
 ];
 
-/// Every name of a branch, a tag or a commit that a parameter could mean.
+/// All names of branches, tags or commits that are candidates for a parameter.
 pub(super) fn candidates(parameter: &Parameter, scene: &Scene<'_>) -> Vec<Candidate> {
     let reading = scene.reading;
     let is_base = parameter.has_word(&["base", "from", "source", "start"]);
@@ -73,7 +73,7 @@ pub(super) fn candidates(parameter: &Parameter, scene: &Scene<'_>) -> Vec<Candid
         {
             continue;
         }
-        // `want to look at commit X`: a verb is no name.
+        // `want to look at commit X`: a verb is not a name.
         if !is_code(name) && super::split::is_verb(name) {
             continue;
         }
@@ -97,7 +97,7 @@ pub(super) fn candidates(parameter: &Parameter, scene: &Scene<'_>) -> Vec<Candid
     found
 }
 
-/// `README.md as it was in v2.1`: a file of a commit, for a tool that takes both in one text.
+/// `README.md as it was in v2.1`: a file at a commit, for a tool that takes both in one string.
 fn file_at(parameter: &Parameter, scene: &Scene<'_>) -> Option<Candidate> {
     let says = |word: &str| scene.tool_words.iter().any(|other| other == word);
     if !parameter.has_word(&["revision"]) || !says("path") || !says("written") {
@@ -121,20 +121,20 @@ fn file_at(parameter: &Parameter, scene: &Scene<'_>) -> Option<Candidate> {
     Some(Candidate { value, start, end, score: GOOD + 1.0 })
 }
 
-/// `create branch X from Y`: whether another name is told that begins here.
+/// `create branch X from Y`: whether the request gives the name of a new branch as well.
 fn has_new_name(reading: &Reading<'_>, at: usize) -> bool {
     reading.tokens[..at].iter().any(|token| token.is("branch"))
         || reading.tokens[at..].windows(2).any(|pair| pair[0].text == "分" && pair[1].text == "支")
 }
 
-/// 建一个叫 X 的新分支: whether a name is announced in a text about branches.
+/// 建一个叫 X 的新分支: whether a naming verb precedes a name in a request about branches.
 fn is_called(reading: &Reading<'_>, at: usize) -> bool {
     let before = at.checked_sub(1).and_then(|at| reading.tokens.get(at));
     let called = before.is_some_and(|token| token.is_any(&["called", "named", "叫", "名", "为"]));
     called && (reading.text.contains("分支") || reading.tokens.iter().any(|token| token.is("branch")))
 }
 
-/// Where a name ends that begins at a token; none where no name can begin.
+/// The end of the name that starts at a token; `None` if no name can start there.
 fn name_end(reading: &Reading<'_>, token: &Token<'_>) -> Option<usize> {
     let literal = reading.mentions.iter().find(|mention| {
         matches!(mention.value, Value::Literal(_)) && mention.start < token.end && token.start < mention.end
@@ -147,7 +147,7 @@ fn name_end(reading: &Reading<'_>, token: &Token<'_>) -> Option<usize> {
         .then(|| extended(reading, token.end))
 }
 
-/// With what goes on without a blank: `HEAD~2`, `v1.4^`, and Chinese characters after a mark that joins: `feature/支付`.
+/// Extends a name with adjacent characters: `HEAD~2`, `v1.4^`, and Chinese characters after a separator: `feature/支付`.
 fn extended(reading: &Reading<'_>, end: usize) -> usize {
     let rest = reading.text.get(end..).unwrap_or_default();
     let mut before = ' ';
@@ -164,7 +164,7 @@ fn extended(reading: &Reading<'_>, end: usize) -> usize {
     end + name.trim_end_matches(['.', '-', '/']).len()
 }
 
-/// Whether a name can be nothing but one: it has a slash, it is a hash, a version or `HEAD`.
+/// Whether a name is certainly a revision: it contains a slash, or is a hash, a version or `HEAD`.
 fn is_code(name: &str) -> bool {
     let hash = (7..=40).contains(&name.len())
         && name.bytes().all(|byte| byte.is_ascii_hexdigit())
@@ -173,17 +173,17 @@ fn is_code(name: &str) -> bool {
     name.contains('/') || hash || version || name.starts_with("HEAD")
 }
 
-/// The word that leads to the name at a token.
+/// The word that introduces the name at a token.
 fn lead<'a>(reading: &'a Reading<'_>, at: usize) -> Option<&'a Token<'a>> {
     let mut at = at.checked_sub(1)?;
-    // `branch called X`: what stands between says nothing, but `branch` leads itself.
+    // `branch called X`: skips words between lead and name, except `branch`, which is a lead itself.
     while reading.tokens.get(at)?.is_any(&BETWEEN) && !reading.tokens[at].is("branch") {
         at = at.checked_sub(1)?;
     }
     reading.tokens.get(at)
 }
 
-/// Whether a Chinese word stands right before a name.
+/// Whether one of the Chinese leads stands directly before a name.
 fn ends_with(reading: &Reading<'_>, at: usize, leads: &[&str]) -> bool {
     let before = reading.tokens.get(at).and_then(|token| reading.text.get(..token.start)).unwrap_or_default();
     let before = before.trim_end().trim_end_matches(['：', ':', '叫', '为', '是']).trim_end();

@@ -1,6 +1,6 @@
-//! What a text parameter is for, told from its name, its format and its description.
+//! The role of a text parameter, derived from its name, format and description.
 
-/// What kind of text a parameter wants.
+/// The kind of text that a parameter takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Role {
     Path,
@@ -15,19 +15,19 @@ pub(super) enum Role {
     Date,
     Time,
     DateTime,
-    /// A time from another: `in 2 days`.
+    /// An offset from a point in time: `in 2 days`.
     Shift,
-    /// The moment until which time is counted.
+    /// The target of a countdown.
     Until,
-    /// A time zone or a place that has one.
+    /// A time zone, or a place with one.
     Zone,
     Place,
     Expression,
-    /// What to search for.
+    /// A search query.
     Query,
-    /// A text to be used as it is: a message, a body.
+    /// Literal text: a message, a body.
     Text,
-    /// The name of somebody or something.
+    /// The name of a person or a thing.
     Name,
     Language,
     Currency,
@@ -38,7 +38,7 @@ pub(super) enum Role {
     Other,
 }
 
-/// What is told of a parameter beside its name.
+/// The schema information beside the name. `about` is the description of the tool.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Told<'a> {
     pub(super) description: &'a str,
@@ -49,7 +49,7 @@ pub(super) struct Told<'a> {
 
 type Row = (Role, &'static [&'static str]);
 
-/// By words of the name; the first row that has one decides.
+/// Roles by words of the name; the first matching row decides.
 const BY_NAME: [Row; 20] = [
     (Role::Mail, &["email", "mail", "recipient", "cc", "bcc", "recipients", "emails"]),
     (Role::Url, &["url", "uri", "link", "website", "webpage"]),
@@ -90,9 +90,9 @@ const BY_NAME: [Row; 20] = [
     (Role::Id, &["id", "code", "symbol", "ticker", "number", "handle", "identifier", "isbn", "sku"]),
 ];
 
-/// Words of names whose values are identifiers, whatever they identify: an `email_id` is no address.
+/// Words of names whose values are identifiers of any kind: an `email_id` is not an address.
 const IDS: [&str; 6] = ["id", "ids", "uuid", "guid", "uid", "identifier"];
-/// Words of names that say where something is and where it goes.
+/// Words of names for a source or a destination.
 const ENDS: [&str; 6] = ["source", "destination", "src", "dst", "dest", "target"];
 
 const TEXTS: [&str; 12] = [
@@ -137,7 +137,7 @@ const NAMES: [&str; 24] = [
 ];
 
 impl Role {
-    /// `about` is what the tool says of itself, `examples` what the parameter shows.
+    /// Derives the role. `about` is the description of the tool; `examples` are the examples of the parameter.
     pub(super) fn of(words: &[String], told: &Told<'_>) -> Self {
         let Told { description, format, about, examples } = *told;
         match format {
@@ -163,7 +163,7 @@ impl Role {
         {
             return Self::Revision;
         }
-        // What a tool for files moves or copies is a path, whatever its ends are called.
+        // The source and destination of a tool for files are paths.
         if words.len() == 1 && has(&ENDS) && tells(&["file", "director", "folder", "文件", "目录"]) {
             return Self::Path;
         }

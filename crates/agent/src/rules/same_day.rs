@@ -1,11 +1,11 @@
-//! Days and times that stand apart: `on 2026-05-12 from 14:00 to 15:30`, 下午2点到3点, `14:00 to 15:30 on May 12`.
+//! Dates and times in separate places: `on 2026-05-12 from 14:00 to 15:30`, 下午2点到3点, `14:00 to 15:30 on May 12`.
 
 use jiff::civil::{Date, Time};
 
 use super::date::Moment;
 use super::mention::{Mention, Value};
 
-/// Words between the begin and the end of a span of time.
+/// Words between the start and the end of a period.
 const UNTIL: [&str; 32] = [
     "to",
     "-",
@@ -40,7 +40,7 @@ const UNTIL: [&str; 32] = [
     "start,",
     "start, end",
 ];
-/// Words between a day and a time of that day.
+/// Words between a date and a time on that date.
 const AT: [&str; 21] = [
     "",
     "at",
@@ -64,10 +64,10 @@ const AT: [&str; 21] = [
     ", beginning at",
     "beginning at",
 ];
-/// Words between a time and its day.
+/// Words between a time and its date.
 const ON: [&str; 8] = ["on", "", ",", "of", ", on", "on the", "，", "("];
 
-/// Gives times the day that was said beside them, in both directions.
+/// Combines times with the date before or after them.
 pub(super) fn join(text: &str, moments: &mut Vec<Mention>) {
     after_day(text, moments);
     before_day(text, moments);
@@ -75,7 +75,7 @@ pub(super) fn join(text: &str, moments: &mut Vec<Mention>) {
     until(text, moments);
 }
 
-/// `14:00 to 15:30 on May 12`, where the end was read with its day: the begin is of that day, too.
+/// `14:00 to 15:30 on May 12`, if the end already has its date: the start gets the same date.
 fn begin_of_end(text: &str, moments: &mut [Mention]) {
     for at in 1..moments.len() {
         let (first, second) = (&moments[at - 1], &moments[at]);
@@ -109,7 +109,7 @@ fn time_of(mention: &Mention) -> Option<Time> {
     }
 }
 
-/// `2026-05-12 from 14:00`: the day and the time after it are one moment.
+/// `2026-05-12 from 14:00`: combines a date and the time after it.
 fn after_day(text: &str, moments: &mut Vec<Mention>) {
     let mut at = 1;
     while at < moments.len() {
@@ -126,7 +126,8 @@ fn after_day(text: &str, moments: &mut Vec<Mention>) {
     }
 }
 
-/// `14:00 to 15:30 on 2026-05-12`, `9:00 on Monday`: the day after a time is its day, and that of the time before it.
+/// `14:00 to 15:30 on 2026-05-12`, `9:00 on Monday`: the date applies to the time before it, and to the start of a period that
+/// ends at that time.
 fn before_day(text: &str, moments: &mut Vec<Mention>) {
     let mut at = 1;
     while at < moments.len() {
@@ -149,8 +150,8 @@ fn before_day(text: &str, moments: &mut Vec<Mention>) {
     }
 }
 
-/// `2026-06-03 08:30-09:15`, 下午2点到3点: a time after a moment is of the same day, and of the same half of it where it would
-/// come before otherwise.
+/// `2026-06-03 08:30-09:15`, 下午2点到3点: the end of a period gets the date of its start. 12 hours are added to an end before
+/// noon that would otherwise not be after the start.
 fn until(text: &str, moments: &mut [Mention]) {
     for at in 1..moments.len() {
         let (before, rest) = moments.split_at_mut(at);

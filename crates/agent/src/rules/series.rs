@@ -1,16 +1,16 @@
-//! Things that are named side by side: `Tokyo and Berlin`, `1, 2, 3 and 4`, `苹果、香蕉和梨`.
+//! Enumerations: `Tokyo and Berlin`, `1, 2, 3 and 4`, `苹果、香蕉和梨`.
 
 use super::literal::Literal;
 use super::mention::{Mention, Reading, Value};
 use super::token::Kind;
 
-/// Words and marks that may stand between two members of a series.
+/// Words and marks that may stand between two items of an enumeration.
 const JOINTS: [&str; 18] = [
     ",", "，", "、", "and", "or", "&", "和", "与", "及", "以", "跟", "还", "有", "in", "for", "at", "the",
     "of",
 ];
 
-/// Whether two kinds of mentions can stand in one series.
+/// Whether two kinds of mentions can be items of one enumeration.
 fn alike(first: &Value, second: &Value) -> bool {
     match (first, second) {
         (Value::Name | Value::Place, Value::Name | Value::Place) => true,
@@ -22,7 +22,7 @@ fn alike(first: &Value, second: &Value) -> bool {
     }
 }
 
-/// The mentions that stand in one series with the one at `at`, itself among them.
+/// The index range of the enumeration that contains the mention at `at`.
 pub(super) fn around(reading: &Reading<'_>, at: usize) -> std::ops::Range<usize> {
     let joined = |first: &Mention, second: &Mention| {
         let between: Vec<_> = reading
@@ -33,12 +33,12 @@ pub(super) fn around(reading: &Reading<'_>, at: usize) -> std::ops::Range<usize>
         let is_joint = between
             .iter()
             .any(|token| token.is_any(&[",", "，", "、", "and", "or", "&", "和", "与", "及", "跟"]));
-        // A unit after a number stands between it and the next: `5 kg and 3 kg`.
+        // A unit may follow each number: `5 kg and 3 kg`.
         let unit = usize::from(
             matches!(first.value, Value::Number(_))
                 && between.first().is_some_and(|token| token.kind == Kind::Word && !token.is_any(&JOINTS)),
         );
-        // `git add a.rs b.rs`: files may stand side by side with nothing between.
+        // `git add a.rs b.rs`: files may be separated by spaces only.
         let files = |mention: &Mention| matches!(&mention.value, Value::Literal(Literal::Path(path)) if !path.starts_with(['/', '~']));
         let beside = between.is_empty() && files(first) && files(second);
         (is_joint || beside)
@@ -55,7 +55,7 @@ pub(super) fn around(reading: &Reading<'_>, at: usize) -> std::ops::Range<usize>
     first..last + 1
 }
 
-/// The members of a series of free text: `flour, sugar and eggs`.
+/// The items of an enumeration in free text: `flour, sugar and eggs`.
 pub(super) fn members(text: &str) -> Vec<&str> {
     let mut found = Vec::new();
     for part in text.split([',', '，', '、', ';', '；']) {

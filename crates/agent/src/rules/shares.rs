@@ -1,10 +1,10 @@
-//! Shares, multiples and remainders in words: `half of 340`, 99 的三分之一, `7 out of 35 as a percentage`.
+//! Fractions, multiples and remainders in words: `half of 340`, 99 的三分之一, `7 out of 35 as a percentage`.
 
 use super::expression::Expression;
 use super::spelled::{numeral, operand};
 use super::token::Token;
 
-/// What takes a number after it, and what is made of it.
+/// Phrases before a number and their expression templates.
 const BEFORE: [(&[&str], &str); 17] = [
     (&["half", "of"], "{} / 2"),
     (&["a", "third", "of"], "{} / 3"),
@@ -24,7 +24,7 @@ const BEFORE: [(&[&str], &str); 17] = [
     (&["factorial"], "factorial({})"),
     (&["inverse", "of"], "1 / {}"),
 ];
-/// What stands after a number, and what is made of it.
+/// Phrases after a number and their expression templates.
 const AFTER: [(&[&str], &str); 7] = [
     (&["的", "一", "半"], "{} / 2"),
     (&["翻", "倍"], "{} * 2"),
@@ -35,7 +35,7 @@ const AFTER: [(&[&str], &str); 7] = [
     (&["halved"], "{} / 2"),
 ];
 
-/// The expression that begins at a token.
+/// The expression that starts at a token.
 pub(super) fn share(tokens: &[Token<'_>], at: usize) -> Option<(Expression, usize)> {
     before(tokens, at)
         .or_else(|| percent_first(tokens, at))
@@ -57,7 +57,7 @@ fn made(tokens: &[Token<'_>], at: usize, after: usize, text: String) -> Option<(
     Some((Expression { text, start, end, operators: 1 }, after))
 }
 
-/// A number that ends what is said of it: nothing is calculated on with it.
+/// A number that no operator follows.
 fn last(tokens: &[Token<'_>], at: usize) -> Option<(String, usize)> {
     let (number, length) = operand(tokens, at)?;
     let after = at + length;

@@ -1,4 +1,4 @@
-//! Names of worksheets: what stands beside `sheet`, 工作表 or 表, and what stands between a workbook and its cells.
+//! Names of worksheets: words beside `sheet`, 工作表 or 表, and between a workbook and its cells.
 
 use super::candidate::Scene;
 use super::labels::{self, Label};
@@ -8,20 +8,20 @@ use super::phrase::{self, Phrase};
 use super::sheet_renamed;
 use super::token::{Kind, Token, is_han};
 
-/// Endings of words for other kinds of tables.
+/// Prefixes of 表 in words that do not mean a worksheet.
 const NO_SHEETS: [&str; 8] = ["透视", "图", "报", "列", "代", "电", "手", "数据"];
 const MARKERS: [&str; 8] = ["sheet", "worksheet", "tab", "sheets", "工作表", "表", "表单", "页签"];
-/// What may stand between a marker and the name: `sheet named X`, 表叫 X, 表：X.
+/// Words between a marker and the name: `sheet named X`, 表叫 X, 表：X.
 const NAMING: [&str; 20] = [
     "(", "（", "named", "called", "is", "name", "titled", ":", "：", "=", "叫", "做", "名", "为", "是", "字",
     "命", "就", "，", ",",
 ];
-/// What may stand between a workbook and the name of its sheet.
+/// Words and marks between a workbook and the name of its sheet.
 const BETWEEN: [&str; 20] = [
     "/", ",", "，", "的", "里", "中", "面", "内", ":", "：", ">", "-", "|", "、", "'s", "→", "[", "]", "下",
     "(",
 ];
-/// Words that point at a sheet and do not name it.
+/// Words that refer to a sheet without naming it.
 const POINTING: [&str; 17] =
     ["第", "这", "那", "该", "此", "新", "一", "两", "三", "几", "哪", "同", "每", "某", "有", "什", "所"];
 
@@ -75,7 +75,7 @@ pub(super) fn find<'a>(scene: &Scene<'a>) -> Vec<Phrase<'a>> {
     found.into_iter().filter_map(phrase).collect()
 }
 
-/// The names beside a marker, before it or after.
+/// The names before or after a marker.
 fn beside(reading: &Reading<'_>, start: usize, end: usize) -> Vec<(usize, usize)> {
     let marker = reading.text.get(start..end).unwrap_or_default();
     let after = reading.text.get(end..).unwrap_or_default();
@@ -92,11 +92,11 @@ fn beside(reading: &Reading<'_>, start: usize, end: usize) -> Vec<(usize, usize)
         return Vec::new();
     }
     let before = before.trim_end();
-    // 草稿 和 备份 两张表, 目标 这张表: what is counted or pointed at is named before.
+    // 草稿 和 备份 两张表, 目标 这张表: names before a counter or a demonstrative.
     if let Some(named) = counted_before(before) {
         return named;
     }
-    // 叫 风险 的工作表: the name stands between.
+    // 叫 风险 的工作表: the name stands between the verb and the marker.
     if let Some(named) = called_before(before) {
         return vec![named];
     }
@@ -112,7 +112,7 @@ fn beside(reading: &Reading<'_>, start: usize, end: usize) -> Vec<(usize, usize)
     {
         return with_others(reading, quoted);
     }
-    // A name before it is meant unless one is told after it.
+    // A name before the marker is used unless a naming word follows the marker.
     let told = reading.tokens[at..at + named].iter().any(|token| !matches!(token.text, "，" | ","));
     let earlier = match marker.starts_with(is_han) || before.ends_with(is_han) {
         true => run_before(before),
@@ -145,13 +145,14 @@ fn is_capital(reading: &Reading<'_>, span: (usize, usize)) -> bool {
         .is_some_and(|text| text.starts_with(|c: char| c.is_uppercase() || is_han(c)))
 }
 
-/// Whether a text begins with a month or a quarter, which sheets are often called by: 一月, 三季度.
+/// Whether a text starts with a month or a quarter, common names of sheets: 一月, 三季度.
 fn is_period(text: &str) -> bool {
     let after = text.trim_start_matches(['一', '二', '三', '四', '五', '六', '七', '八', '九', '十']);
     after.len() < text.len() && ["月", "季度"].iter().any(|period| after.starts_with(period))
 }
 
-/// `sheet FY25: delete C5:C9`: what looks like a cell right after `sheet` is its name where cells are named beside it.
+/// `sheet FY25: delete C5:C9`: a cell reference directly after `sheet` is the name of the sheet if the request contains other
+/// cells.
 pub(super) fn follows_marker(reading: &Reading<'_>, mention: &Mention) -> bool {
     let is_cell = |mention: &Mention| matches!(&mention.value, Value::Literal(Literal::Cells(cells)) if !cells.contains(':'));
     let before = reading.text.get(..mention.start).unwrap_or_default().trim_end().to_lowercase();
@@ -162,19 +163,19 @@ pub(super) fn follows_marker(reading: &Reading<'_>, mention: &Mention) -> bool {
         && before.rsplit(' ').next().is_some_and(|word| ["sheet", "worksheet", "tab"].contains(&word))
 }
 
-/// `Q1` to `Q4`, `H1`: parts of a year, which sheets are called by, before they are cells.
+/// `Q1` to `Q4`, `H1`, `H2`: parts of a year are read as sheet names rather than cells.
 fn is_quarter(cells: &str) -> bool {
     ["Q1", "Q2", "Q3", "Q4", "H1", "H2"].contains(&cells)
 }
 
-/// Without the quotes: what stands in quotes that begin or end there.
+/// The text inside the quotes that start or end at the given offset.
 pub(super) fn quoted_at(
     reading: &Reading<'_>,
     start: Option<usize>,
     end: Option<usize>,
 ) -> Option<(usize, usize)> {
     reading.mentions.iter().find_map(|mention| match &mention.value {
-        // `[North Region]`: brackets around one name are quotes, too.
+        // `[North Region]`: brackets around a single name count as quotes.
         Value::Literal(literal)
             if (matches!(literal, Literal::Quoted(_)) || is_bracketed(literal))
                 && (Some(mention.end) == end || Some(mention.start) == start) =>
@@ -192,7 +193,7 @@ fn is_bracketed(literal: &Literal) -> bool {
     matches!(literal, Literal::Json(serde_json::Value::Array(items)) if items.len() == 1 && items[0].is_string())
 }
 
-/// The name that begins at a token. Where it was announced any word will do.
+/// The name that starts at a token. If `announced`, any word is accepted.
 pub(super) fn name_at(reading: &Reading<'_>, at: usize, announced: bool) -> Option<(usize, usize)> {
     let token = reading.tokens.get(at)?;
     if let Some(quoted) = quoted_at(reading, Some(token.start), None) {
@@ -218,7 +219,7 @@ pub(super) fn name_at(reading: &Reading<'_>, at: usize, announced: bool) -> Opti
             if !fits {
                 return None;
             }
-            // `Q3 Plan`, `2026预算`: what is written on without a blank, or large, goes on.
+            // `Q3 Plan`, `2026预算`: adjacent characters and capitalised words extend the name.
             let mut end = token.end;
             for next in &reading.tokens[at + 1..] {
                 let glued = next.start == end && matches!(next.kind, Kind::Han | Kind::Word | Kind::Number);
@@ -256,7 +257,7 @@ pub(super) fn name_at(reading: &Reading<'_>, at: usize, announced: bool) -> Opti
                     length = if single { at + ending.len() } else { at };
                 }
             }
-            // After a marker alone only what stands by itself is a name, not a sentence that goes on.
+            // Without a naming word, only a short text that does not start with a verb is a name.
             let verb =
                 super::lexicon::spots(&rest[..length], &super::token::tokens(&rest[..length]), &|_| false)
                     .iter()
@@ -267,7 +268,7 @@ pub(super) fn name_at(reading: &Reading<'_>, at: usize, announced: bool) -> Opti
     }
 }
 
-/// A name, and those that stand side by side with it.
+/// A name and the other items of its enumeration.
 fn with_others(reading: &Reading<'_>, first: (usize, usize)) -> Vec<(usize, usize)> {
     let mut found = vec![first];
     let mut end = first.1;
@@ -298,7 +299,7 @@ fn with_others(reading: &Reading<'_>, first: (usize, usize)) -> Vec<(usize, usiz
     }
 }
 
-/// `FILE / Data / A1:B2`, `FILE 明细 A1`, `Week of FILE`: the word beside a workbook that stands for itself.
+/// `FILE / Data / A1:B2`, `FILE 明细 A1`, `Week of FILE`: a separate word beside a workbook.
 fn after_files(reading: &Reading<'_>) -> Vec<(usize, usize)> {
     let mut found = Vec::new();
     for mention in &reading.mentions {
@@ -328,7 +329,7 @@ fn after_files(reading: &Reading<'_>) -> Vec<(usize, usize)> {
     found
 }
 
-/// `B2 on Payroll, file hr.xlsx`: what something is on, where a workbook is named.
+/// `B2 on Payroll, file hr.xlsx`: the word after `on`, if the request names a workbook.
 fn after_on(reading: &Reading<'_>) -> Vec<(usize, usize)> {
     let is_workbook = |mention: &Mention| {
         matches!(&mention.value, Value::Literal(Literal::Path(path))
@@ -338,7 +339,7 @@ fn after_on(reading: &Reading<'_>) -> Vec<(usize, usize)> {
         return Vec::new();
     }
     let pairs = reading.tokens.windows(2).enumerate();
-    // `C20 of Costs, budget.xlsx`: what cells are of.
+    // `C20 of Costs, budget.xlsx`: the word after `of` and a cell.
     let of_cells = |token: &Token<'_>| {
         token.is_any(&["of", "in"])
             && reading.mentions.iter().any(|mention| {
@@ -352,7 +353,7 @@ fn after_on(reading: &Reading<'_>) -> Vec<(usize, usize)> {
     named.filter_map(|(at, _)| name_at(reading, at + 1, false)).collect()
 }
 
-/// 三班 的 G2: whether a name stands right before a cell of it.
+/// 三班 的 G2: whether a name stands directly before a cell.
 fn before_cell(reading: &Reading<'_>, at: usize) -> bool {
     let Some(token) = reading.tokens.get(at).filter(|token| token.kind == Kind::Han) else { return false };
     let run =
@@ -368,23 +369,23 @@ fn before_cell(reading: &Reading<'_>, at: usize) -> bool {
     (2..=6).contains(&run) && glued && cell
 }
 
-/// Whether a name has blanks or marks around it, and more of the request after it.
+/// Whether a name is delimited by spaces or marks, and the request continues after it.
 fn stands_alone(reading: &Reading<'_>, name: (usize, usize)) -> bool {
     let after = &reading.text[name.1..];
     let before = &reading.text[..name.0];
-    // A part of every sheet is no sheet.
+    // A header or a row is not a sheet.
     if ["表头", "标题行", "首行", "末行", "标题"].contains(&&reading.text[name.0..name.1]) {
         return false;
     }
     let ends = after.starts_with([' ', ',', '，', '/', '!', '！', '|', '的', '里', '中', ']']);
     let begins = before.ends_with([' ', ',', '，', '/', '|', '[', '-', '>', '的']);
-    // 读取 a.xlsx 的 一月: the last word may be a sheet's name, and is one for sure where it is a month.
+    // 读取 a.xlsx 的 一月: the last word is a sheet name if it is a month or a specific word.
     let last = after.trim_matches(['。', '.', '？', '?', '！', '!', ' ']).is_empty();
     let told = last && (is_period(&reading.text[name.0..]) || is_own_word(reading, name));
     (ends || told) && begins
 }
 
-/// 读取 a.xlsx 的 销售: whether the last word is a name, and none of the words for what any workbook has.
+/// 读取 a.xlsx 的 销售: whether the last word is a name and not a general noun such as 内容.
 fn is_own_word(reading: &Reading<'_>, name: (usize, usize)) -> bool {
     let word = reading.text.get(name.0..name.1).unwrap_or_default();
     let general = [
@@ -398,7 +399,7 @@ fn is_own_word(reading: &Reading<'_>, name: (usize, usize)) -> bool {
         && super::lexicon::spots(word, &super::token::tokens(word), &|_| false).is_empty()
 }
 
-/// Whether a word could name a sheet: it is written large, or has digits.
+/// Whether a word could name a sheet: it is capitalised or contains digits.
 fn is_name(token: &Token<'_>) -> bool {
     let cell = super::literal::cells(token.text).is_some() && token.text.len() > 2;
     (token.kind == Kind::Number
@@ -412,7 +413,7 @@ fn word_before(reading: &Reading<'_>, start: usize) -> Option<(usize, usize)> {
     let at = reading.token_at(start).checked_sub(1)?;
     let token = reading.tokens.get(at)?;
     if is_name(token) {
-        // `the Q3 Plan sheet`: words that are written large belong together.
+        // `the Q3 Plan sheet`: adjacent capitalised words form one name.
         let mut first = token.start;
         for before in reading.tokens[..at].iter().rev() {
             let close = reading.text.get(before.end..first) == Some(" ");
@@ -428,7 +429,7 @@ fn word_before(reading: &Reading<'_>, start: usize) -> Option<(usize, usize)> {
         }
         return Some((first, token.end));
     }
-    // `the orders sheet`: a small word between an article and the marker.
+    // `the orders sheet`: a lowercase word between an article and the marker.
     let article = at.checked_sub(1).and_then(|at| reading.tokens.get(at));
     let general = [
         "new",
@@ -461,7 +462,7 @@ fn word_before(reading: &Reading<'_>, start: usize) -> Option<(usize, usize)> {
         .then_some((token.start, token.end))
 }
 
-/// The names before 这张 or 两个, those that stand side by side.
+/// The enumerated names before 这张 or 两个.
 fn counted_before(before: &str) -> Option<Vec<(usize, usize)>> {
     let counted = before.strip_suffix(['张', '个'])?;
     let head = counted.trim_end_matches(['这', '那', '两', '三', '四', '2', '3', '4']);
@@ -488,7 +489,7 @@ fn counted_before(before: &str) -> Option<Vec<(usize, usize)>> {
     Some(found)
 }
 
-/// 叫 风险 的, 名为“汇总”的: the name before a marker that was announced.
+/// 叫 风险 的, 名为“汇总”的: the name between a naming verb and a marker.
 fn called_before(before: &str) -> Option<(usize, usize)> {
     let named = before.strip_suffix('的')?.trim_end();
     let words = ["叫做", "名叫", "名为", "命名为", "名字叫", "叫"];
@@ -504,7 +505,7 @@ fn called_before(before: &str) -> Option<(usize, usize)> {
     plain.then_some((start, start + trimmed.len()))
 }
 
-/// The run before 表 that names it: up to a blank, a mark, or a small word.
+/// The run of characters before 表 that names it, back to a space, a mark or a function word.
 pub(super) fn run_before(before: &str) -> Option<(usize, usize)> {
     let mut start = before.len();
     for (at, c) in before.char_indices().rev() {
@@ -550,14 +551,14 @@ pub(super) fn run_before(before: &str) -> Option<(usize, usize)> {
     ]
     .iter()
     .any(|word| run.ends_with(word));
-    // 看看明细表, 读取订单表: the verb before a name is no part of it.
+    // 看看明细表, 读取订单表: a leading verb is not part of the name.
     let spots = super::lexicon::spots(run, &super::token::tokens(run), &|_| false);
     let lead = spots
         .iter()
         .find(|spot| spot.start == 0 && !spot.meaning.deeds.is_empty() && spot.end > 3)
         .map_or(0, |spot| spot.end);
     let lead = if lead < run.len() { lead } else { 0 };
-    // 总表: one character and 表 are a word.
+    // 总表: a single character and 表 form one word.
     let single = run[lead..].chars().count() == 1 && run[lead..].starts_with(is_han);
     let end = if single { before.len() + "表".len() } else { before.len() };
     (!run.is_empty() && !verb).then_some((start + lead, end))

@@ -1,14 +1,14 @@
-//! Sheets that get another name, or a copy of that name: `rename 一月 to Jan`, 把 草稿 改名为 正式, `copy Sheet1 of a.xlsx to Backup`.
+//! Sheets that are renamed or copied: `rename 一月 to Jan`, 把 草稿 改名为 正式, `copy Sheet1 of a.xlsx to Backup`.
 
 use super::literal::Literal;
 use super::mention::{Reading, Value};
 use super::sheet::{name_at, quoted_at, run_before};
 
-/// Verbs after which a sheet is named that gets another name, or a copy of one.
+/// Verbs of renaming and copying before the name of a sheet.
 const GIVING: [&str; 7] = ["rename", "renaming", "copy", "duplicate", "clone", "relabel", "retitle"];
 const GIVING_HAN: [&str; 8] = ["改名", "重命名", "更名", "改个名", "改叫", "复制", "拷贝", "克隆"];
 
-/// `rename 一月 to Jan`, 把 一月 改名为 Jan: the old name, where a new one is told.
+/// `rename 一月 to Jan`, 把 一月 改名为 Jan: the old name, if a new one is given.
 pub(super) fn olds(reading: &Reading<'_>) -> Vec<(usize, usize)> {
     let text = reading.text;
     let (mut found, mut told) = (Vec::new(), Vec::new());
@@ -19,7 +19,7 @@ pub(super) fn olds(reading: &Reading<'_>) -> Vec<(usize, usize)> {
         let small = ["the", "sheet", "worksheet", "tab", "named", "called", "my", "old", "sheets"];
         let next = at + 1 + reading.tokens[at + 1..].iter().take_while(|token| token.is_any(&small)).count();
         found.extend(name_at(reading, next, true));
-        // `copy it to Backup`: what `it` is was said before.
+        // `copy it to Backup`: `it` refers to an earlier part of the request.
         let that = reading.tokens.get(next).filter(|token| token.is_any(&["it", "this", "that"]));
         told.extend(that.and_then(|that| new_name(reading, that.end)));
     }
@@ -54,7 +54,7 @@ pub(super) fn olds(reading: &Reading<'_>) -> Vec<(usize, usize)> {
     found
 }
 
-/// `Old to New`, 草稿 改为 正式: the name that comes after.
+/// `Old to New`, 草稿 改为 正式: the new name after the old one.
 pub(super) fn new_name(reading: &Reading<'_>, end: usize) -> Option<(usize, usize)> {
     let mut at = reading.token_at(end);
     let skip = |at: usize, words: &[&str]| reading.tokens.get(at).is_some_and(|token| token.is_any(words));
@@ -79,10 +79,10 @@ pub(super) fn new_name(reading: &Reading<'_>, end: usize) -> Option<(usize, usiz
     if !skip(at, &["to", "into", "as", "为", "成", "到", "→", "叫"]) {
         return None;
     }
-    // Whoever renames or copies a sheet tells its new name, however it is written.
+    // A verb of renaming or copying implies a new name, in any spelling.
     let gives = reading.tokens.iter().any(|token| token.is_any(&GIVING))
         || GIVING_HAN.iter().any(|verb| reading.text.contains(verb));
-    // 复制为 成本备份: past a blank a name begins, whatever its first character is.
+    // 复制为 成本备份: after a space, any character may start a name.
     let glued = reading
         .tokens
         .get(at)

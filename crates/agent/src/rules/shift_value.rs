@@ -1,4 +1,4 @@
-//! Times that are told from another: `in 100 days`, `3 hours ago`, `a week from today`, 三天后, 再过 45 天.
+//! Relative times: `in 100 days`, `3 hours ago`, `a week from today`, 三天后, 再过 45 天.
 
 use serde_json::Value as Json;
 
@@ -37,7 +37,7 @@ const SPANS: [&str; 24] = [
     "个星期",
 ];
 
-/// Whether a day is today, from which nothing is shifted.
+/// Whether a date is today, which is an offset of zero.
 pub(super) fn is_today(written: &str) -> bool {
     ["today", "tonight", "今天", "今晚"].contains(&written.to_lowercase().as_str())
 }
@@ -49,7 +49,7 @@ pub(super) fn shifts(scene: &Scene<'_>, places: &[Place]) -> Vec<Candidate> {
     if countdown::is_beyond_clocks(scene.reading) {
         return found;
     }
-    // What is counted to is no shift.
+    // The endpoints of a countdown are not offsets.
     let counted = countdown::read(scene.reading);
     let is_counted = |start: usize, end: usize| {
         counted.is_some_and(|counted| {
@@ -57,10 +57,10 @@ pub(super) fn shifts(scene: &Scene<'_>, places: &[Place]) -> Vec<Candidate> {
             overlaps(counted.until) || counted.from.is_some_and(overlaps)
         })
     };
-    // `tomorrow`, `next Friday`, 下周三: a day that is counted from today.
+    // `tomorrow`, `next Friday`, 下周三: a date relative to today.
     for mention in &scene.reading.mentions {
         let written = scene.reading.written(mention);
-        // `is 2028-02-29 a Monday?` shifts nothing.
+        // `is 2028-02-29 a Monday?` contains no offset.
         let asked = is_weekday(written) && scene.reading.mentions.iter().any(|other| is_dated(scene, other));
         if matches!(mention.value, Value::When(Moment::Date(_)))
             && !asked
@@ -98,7 +98,7 @@ pub(super) fn shifts(scene: &Scene<'_>, places: &[Place]) -> Vec<Candidate> {
     found
 }
 
-/// `the day after Christmas`, 圣诞节前一天: one day from another.
+/// `the day after Christmas`, 圣诞节前一天: an offset from a named day.
 fn neighbours(scene: &Scene<'_>) -> Vec<Candidate> {
     let text = scene.reading.text;
     let lower = text.to_ascii_lowercase();
@@ -142,14 +142,14 @@ fn is_weekday(written: &str) -> bool {
         || ["星期", "周", "礼拜"].iter().any(|week| lower.starts_with(week))
 }
 
-/// Whether a day is told by its date or its name.
+/// Whether a day is given by its date or its name.
 fn is_dated(scene: &Scene<'_>, mention: &Mention) -> bool {
     mention.value == Value::Holiday
         || matches!(mention.value, Value::When(Moment::Date(_)))
             && is_in_digits(scene.reading.written(mention))
 }
 
-/// Words after a span of time that say in which direction it goes; longer ones first where one begins another.
+/// Words after a duration that give its direction. If one is a prefix of another, the longer one is listed first.
 const TAILS: [&str; 18] = [
     "ago",
     "from now",
@@ -171,7 +171,7 @@ const TAILS: [&str; 18] = [
     "hence",
 ];
 
-/// The shift that begins at a token: `in 100 days`, `3 hours ago`, `a week from today`, 再过 45 天, 3月1日之后 100 天.
+/// The offset that starts at a token: `in 100 days`, `3 hours ago`, `a week from today`, 再过 45 天, 3月1日之后 100 天.
 fn shift_at(scene: &Scene<'_>, at: usize) -> Option<(usize, usize, String)> {
     let (text, tokens) = (scene.reading.text, &scene.reading.tokens);
     // `a week from today`.
@@ -189,7 +189,7 @@ fn shift_at(scene: &Scene<'_>, at: usize) -> Option<(usize, usize, String)> {
     let skip = SPANS.iter().filter(|span| rest.starts_with(**span)).map(|span| span.len()).max().unwrap_or(0);
     let after = rest[skip..].trim_start();
     let tail = TAILS.iter().find(|tail| after.starts_with(**tail)).copied();
-    // `100 days after` needs a day that comes after it.
+    // `100 days after` requires a date after it.
     let tail = tail.filter(|tail| {
         let leads = ["after", "before", "from"].contains(tail);
         let next = text.len() - after.len() + tail.len();
@@ -199,7 +199,7 @@ fn shift_at(scene: &Scene<'_>, at: usize) -> Option<(usize, usize, String)> {
         };
         !leads || scene.reading.mentions.iter().any(day)
     });
-    // `how many days are in 3 years` is calculated.
+    // `how many days are in 3 years` is arithmetic.
     let worked_out =
         scene.reading.expressions.iter().any(|found| found.start < end && tokens[at].start < found.end);
     if !is_span || worked_out {
@@ -212,7 +212,7 @@ fn shift_at(scene: &Scene<'_>, at: usize) -> Option<(usize, usize, String)> {
         let stop = stop + tail.map_or(0, str::len);
         return Some((start, stop, text.get(start..stop).unwrap_or_default().trim().to_owned()));
     }
-    // 再过 45 天; 3月1日之后 100 天: the direction is told before.
+    // 再过 45 天; 3月1日之后 100 天: the direction precedes the duration.
     let amount = text.get(tokens[first].start..stop).unwrap_or_default().trim();
     let later = ["之后", "以后", "起", "加上", "加", "再过", "往后", "过"]
         .iter()

@@ -1,10 +1,11 @@
-//! A request without its particulars: what it is about is found better where names of files and cells do not stand in the way.
+//! Replaces literals in a request with the nouns for their kinds: the tool search ranks better without names of files and
+//! cells.
 
 use super::literal::Literal;
 use super::mention::{Reading, Value};
 use super::name::has_han;
 
-/// The text with each literal as the word for its kind; none where nothing changes.
+/// Returns the text with each literal replaced; `None` if nothing changes.
 pub(super) fn skeleton(reading: &Reading<'_>) -> Option<String> {
     let zh = has_han(reading.text);
     let mut text = String::new();

@@ -1,4 +1,4 @@
-//! Numbers that are spelled out: `one hundred and five`, `twenty-three`, 二十三, 三千五. What they count is left to others.
+//! Number words: `one hundred and five`, `twenty-three`, 二十三, 三千五. Units are parsed elsewhere.
 
 use super::token::{Kind, Token};
 
@@ -28,17 +28,18 @@ const TENS: [&str; 10] =
     ["", "", "twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety"];
 const ORDINALS: [&str; 10] =
     ["first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth"];
-/// What is told apart by its place, so that `second` before it is no unit of time.
+/// Nouns with an order: `second` before one of them is an ordinal, not a unit of time.
 const PLACED: [&str; 12] =
     ["row", "rows", "column", "columns", "line", "lines", "page", "pages", "sheet", "tab", "one", "item"];
 
-/// `third row`: a place in an order. `first` and `second` count only before what has an order.
+/// `third row`: an ordinal. It counts only before a noun with an order.
 pub(super) fn ordinal_word(tokens: &[Token<'_>], at: usize) -> Option<f64> {
     let place = ORDINALS.iter().position(|word| tokens.get(at).is_some_and(|token| token.is(word)))?;
     tokens.get(at + 1).is_some_and(|next| next.is_any(&PLACED)).then_some(place as f64 + 1.0)
 }
 
-/// `five`, `twenty-one`, `two hundred and six`, `a dozen`: the value, the token after, and whether it may be an article.
+/// `five`, `twenty-one`, `two hundred and six`, `a dozen`: the value, the index of the token after it, and whether it may be an
+/// article.
 pub(super) fn words(tokens: &[Token<'_>], at: usize) -> Option<(f64, usize, bool)> {
     let (first, mut after) = below_hundred(tokens, at)?;
     let weak = after == at + 1 && tokens[at].is_any(&["one", "zero"]);
@@ -48,7 +49,7 @@ pub(super) fn words(tokens: &[Token<'_>], at: usize) -> Option<(f64, usize, bool
             (section, after, scaled) = (section * 100.0, after + 1, true);
             continue;
         }
-        // `hundred and five`, `thousand two hundred`: what follows a scale is added to it.
+        // `hundred and five`, `thousand two hundred`: a number after a scale is added.
         let joint = usize::from(scaled && tokens.get(after).is_some_and(|token| token.is("and")));
         if let Some((more, next)) = below_hundred(tokens, after + joint).filter(|_| scaled) {
             section += more;
@@ -67,7 +68,7 @@ pub(super) fn words(tokens: &[Token<'_>], at: usize) -> Option<(f64, usize, bool
     Some((total + section, after, weak))
 }
 
-/// Up to 99, and the token after.
+/// A number up to 99 and the index of the token after it.
 fn below_hundred(tokens: &[Token<'_>], at: usize) -> Option<(f64, usize)> {
     let word = tokens.get(at).filter(|token| token.kind == Kind::Word)?.text.to_ascii_lowercase();
     if word == "dozen" {
@@ -94,7 +95,7 @@ fn below_hundred(tokens: &[Token<'_>], at: usize) -> Option<(f64, usize)> {
 /// `三十二`, `两百`, `一千零五`, `三千五` (3500), `二〇二四`.
 pub(super) fn numerals(tokens: &[Token<'_>], at: usize) -> Option<(f64, usize, bool)> {
     let (mut total, mut section, mut digit) = (0f64, 0f64, None::<f64>);
-    // What a digit at the end counts: 三千五 has five hundreds, 三千零五 five ones.
+    // The scale of a final digit: 三千五 is 3500, 三千零五 is 3005.
     let mut step = 1.0;
     let mut plain = String::new();
     let mut after = at;
@@ -146,7 +147,7 @@ pub(super) fn numerals(tokens: &[Token<'_>], at: usize) -> Option<(f64, usize, b
     Some((value, after, after == at + 1 && tokens[at].text == "一"))
 }
 
-/// The digit that a numeral is.
+/// The digit of a Chinese numeral.
 pub(super) fn numeral(text: &str) -> Option<u8> {
     let place = ["一", "二", "三", "四", "五", "六", "七", "八", "九"].iter().position(|one| *one == text);
     match text {
@@ -156,7 +157,7 @@ pub(super) fn numeral(text: &str) -> Option<u8> {
     }
 }
 
-/// A number as an expression has it, in digits or spelled out, and how many tokens it takes.
+/// A number for an expression, in digits or words, and the number of its tokens.
 pub(super) fn operand(tokens: &[Token<'_>], at: usize) -> Option<(String, usize)> {
     let token = tokens.get(at)?;
     // 负五
@@ -165,7 +166,7 @@ pub(super) fn operand(tokens: &[Token<'_>], at: usize) -> Option<(String, usize)
         return Some((format!("(-{value})"), length + 1));
     }
     let (value, length) = plain_operand(tokens, at)?;
-    // 三分之一; but 百分之十五 is a share of something.
+    // 三分之一 is a fraction; 百分之十五 is a percentage.
     let parts = tokens.get(at + length).zip(tokens.get(at + length + 1));
     if parts.is_some_and(|(one, other)| one.is("分") && other.is("之"))
         && !["百", "千", "万"].iter().any(|share| token.is(share))
@@ -187,7 +188,7 @@ fn plain_operand(tokens: &[Token<'_>], at: usize) -> Option<(String, usize)> {
     spelled.map(|(value, after)| (value.to_string(), after - at))
 }
 
-/// `two million`: the scale after a spelled number.
+/// `two million`: applies the scale after a number word.
 fn scaled(tokens: &[Token<'_>], value: f64, after: usize) -> (f64, usize) {
     let scales = [("thousand", 1e3), ("million", 1e6), ("billion", 1e9)];
     let found = scales.iter().find(|(name, _)| tokens.get(after).is_some_and(|token| token.is(name)));

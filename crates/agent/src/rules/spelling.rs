@@ -1,4 +1,4 @@
-//! Corrects misspelt words that the tables know: verbs where a clause begins, and longer nouns.
+//! Corrects misspelt words that are in the tables: verbs at the start of a clause, and longer nouns.
 
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
@@ -10,18 +10,18 @@ use super::split;
 use super::token::{Kind, Token, tokens};
 use super::verb_class::VERBS;
 
-/// Verbs of fewer letters are not corrected: too many words are near to them.
+/// The minimum length of a verb to correct, in letters; shorter verbs resemble too many words.
 const SHORTEST_VERB: usize = 5;
-/// Nouns of fewer letters are not corrected.
+/// The minimum length of a noun to correct, in letters.
 const SHORTEST_NOUN: usize = 7;
 
-/// Words that may stand before the verb of a clause.
+/// Words that may precede the verb of a clause.
 const BEFORE_VERB: [&str; 16] = [
     "please", "pls", "plz", "kindly", "and", "then", "to", "you", "now", "just", "also", "me", "so", "hey",
     "hi", "finally",
 ];
 
-/// Nouns of the tables, the single words of phrases too.
+/// Nouns of the tables, including the single words of phrases.
 static NOUNS: LazyLock<BTreeSet<&'static str>> = LazyLock::new(|| {
     lexicon::thing_words()
         .flat_map(|words| words.split('_'))
@@ -29,7 +29,7 @@ static NOUNS: LazyLock<BTreeSet<&'static str>> = LazyLock::new(|| {
         .collect()
 });
 
-/// The text with misspelt words corrected; `None` where there are none.
+/// The text with misspelt words corrected; `None` if there are none.
 pub(super) fn corrected(text: &str) -> Option<String> {
     let literals = literal::find(text);
     let all = tokens(text);
@@ -73,7 +73,7 @@ fn is_known(token: &Token<'_>) -> bool {
         || super::coverage::is_small(token)
 }
 
-/// The one verb that differs by a missing or doubled letter, or by two letters in the wrong order.
+/// The verb that differs by a missing or doubled letter or by two swapped letters, if there is exactly one.
 fn verb(word: &str) -> Option<&'static str> {
     if word.len() < SHORTEST_VERB {
         return None;
@@ -86,7 +86,7 @@ fn verb(word: &str) -> Option<&'static str> {
     near.next().is_none().then_some(first.as_str())
 }
 
-/// The one noun that differs by a slip or by one wrong letter.
+/// The noun that differs by a slip or by one wrong letter, if there is exactly one.
 fn noun(word: &str) -> Option<&'static str> {
     if word.len() + 1 < SHORTEST_NOUN {
         return None;
@@ -96,7 +96,7 @@ fn noun(word: &str) -> Option<&'static str> {
     near.next().is_none().then_some(*first)
 }
 
-/// Whether a word is another with one letter left out or doubled, or with two neighbours swapped. The first letter is right.
+/// Whether a word is another with one letter missing or doubled, or with two neighbours swapped. The first letter must match.
 fn is_slip(known: &str, word: &str) -> bool {
     let (known, word) = (known.as_bytes(), word.as_bytes());
     let same = known.iter().zip(word).take_while(|(a, b)| a == b).count();

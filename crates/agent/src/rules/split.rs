@@ -1,4 +1,5 @@
-//! Cuts a request into clauses that may each ask for something: at ends of sentences, `then`, 然后, and before verbs.
+//! Splits a request into clauses, each of which may be an order: at the ends of sentences, at `then` and 然后, and before
+//! verbs.
 
 use super::lexicon;
 use super::literal::Literal;
@@ -12,7 +13,7 @@ pub(super) struct Clause {
     pub(super) end: usize,
 }
 
-/// Words between two things to do; they belong to neither.
+/// Conjunctions between two orders; they belong to neither.
 const BETWEEN: [&[&str]; 42] = [
     &["and", "then"],
     &["and", "also"],
@@ -58,7 +59,7 @@ const BETWEEN: [&[&str]; 42] = [
     &["再", "然", "后"],
 ];
 
-/// Words that begin something to do.
+/// Verbs that start an order.
 const VERBS: &str = " accept decline reject stage unstage commit checkout mark draft forward fetch relate forget respond answer push tag cancel postpone reschedule archive git pull note log add append apply ask book build buy calculate call cancel change check clear close compare compute convert copy \
 chart count create cut delete describe determine display do download draw drop edit email estimate explain extract fetch fill find format \
 generate get give help hide identify import insert invite list locate look make merge message move name open order paste place play \
@@ -149,7 +150,7 @@ pub(super) fn clauses(reading: &Reading<'_>) -> Vec<Clause> {
     let mut at = 0;
     let quiet = answer_begins(reading);
     while let Some(token) = tokens.get(at) {
-        // A new line begins something new, where nothing reaches over its end.
+        // A line break starts a new clause unless a mention or a bracket spans it.
         if let Some(before) = at.checked_sub(1).and_then(|before| tokens.get(before))
             && reading.text.get(before.end..token.start).is_some_and(|gap| gap.contains('\n'))
             && depth <= 0
@@ -184,7 +185,7 @@ pub(super) fn clauses(reading: &Reading<'_>) -> Vec<Clause> {
     found
 }
 
-/// `Reply to mail 5520 with: works for me, see you then`: where the text of an answer begins that commas do not end.
+/// `Reply to mail 5520 with: works for me, see you then`: the start of a reply text. Commas do not end it.
 pub(super) fn answer_begins(reading: &Reading<'_>) -> Option<usize> {
     let lower = reading.text.to_lowercase();
     if let Some(told) = text_begins(&lower) {
@@ -201,7 +202,7 @@ pub(super) fn answer_begins(reading: &Reading<'_>) -> Option<usize> {
     (answers && !labelled && !later && head.len() < 80).then_some(at + length)
 }
 
-/// `message: drop old and add new`, ，正文 货已到，请安排验收: where a text begins that a label announces and that goes on to the end.
+/// `message: drop old and add new`, ，正文 货已到，请安排验收: the start of a labelled text that continues to the end.
 fn text_begins(lower: &str) -> Option<usize> {
     const LABELS: [&str; 12] = [
         "message: ",
@@ -225,7 +226,7 @@ fn text_begins(lower: &str) -> Option<usize> {
     (!later.iter().any(|word| rest.contains(word))).then_some(start)
 }
 
-/// How many tokens the boundary at `at` takes, where there is one.
+/// The number of tokens of the boundary at `at`; `None` if there is no boundary.
 fn boundary(reading: &Reading<'_>, at: usize) -> Option<usize> {
     let tokens = &reading.tokens;
     let token = &tokens[at];
@@ -234,7 +235,7 @@ fn boundary(reading: &Reading<'_>, at: usize) -> Option<usize> {
     if numbers && token.text == "." && !line.is_empty() && line.bytes().all(|byte| byte.is_ascii_digit()) {
         return None;
     }
-    // `without .git`: a dot before a letter ends nothing.
+    // `without .git`: a dot before a letter does not end a sentence.
     if token.text == "." && reading.text[token.end..].starts_with(|c: char| c.is_ascii_alphanumeric()) {
         return None;
     }
@@ -268,7 +269,7 @@ fn boundary(reading: &Reading<'_>, at: usize) -> Option<usize> {
         while tokens.get(next).is_some_and(small) {
             next += 1;
         }
-        // ，结果写到 B1: what was worked out goes on to the next thing to do.
+        // ，结果写到 B1: the result is passed to the next order.
         let result = tokens.get(next).zip(tokens.get(next + 1));
         if result.is_some_and(|(first, second)| first.text == "结" && second.text == "果")
             && begins_verb(reading, next + 2)
@@ -281,7 +282,7 @@ fn boundary(reading: &Reading<'_>, at: usize) -> Option<usize> {
         if token.text != "、" && both_ask(reading, at) {
             return Some(1);
         }
-        // What is told of one thing is listed with 、; it is not cut for every word that could be a verb.
+        // 、 separates list items; a word that may be a verb starts a clause only if it is unambiguous.
         let begins = match token.text {
             "、" => begins_plainly(reading, next),
             _ => begins_verb(reading, next),
@@ -292,7 +293,7 @@ fn boundary(reading: &Reading<'_>, at: usize) -> Option<usize> {
         while tokens.get(next).is_some_and(|token| matches!(token.text, "再" | "且" | "也")) {
             next += 1;
         }
-        // `and tentatively accept …`: an adverb may stand before the verb.
+        // `and tentatively accept …`: an adverb may precede the verb.
         let adverb = tokens.get(next).is_some_and(|token| token.text.len() > 4 && token.text.ends_with("ly"));
         return (begins_verb(reading, next)
             || begins_unknown(reading, next)
@@ -303,7 +304,7 @@ fn boundary(reading: &Reading<'_>, at: usize) -> Option<usize> {
     None
 }
 
-/// 现在东京几点，23*47 等于多少: whether a question, or a calculation, stands on each side of a comma.
+/// 现在东京几点，23*47 等于多少: whether both sides of a comma are a question or a calculation.
 fn both_ask(reading: &Reading<'_>, comma: usize) -> bool {
     const QUESTIONS: [&str; 15] = [
         "几点",
@@ -333,12 +334,12 @@ fn both_ask(reading: &Reading<'_>, comma: usize) -> bool {
         .expressions
         .iter()
         .any(|found| found.end <= comma.start && found.start + left.len() >= comma.start);
-    // 这个仓库是什么状态，有哪些文件变了: without a subject it asks about the same thing.
+    // 这个仓库是什么状态，有哪些文件变了: a question without a subject continues the one before the comma.
     let is_elliptical = ELLIPTICAL.iter().any(|word| right.trim_start().starts_with(word));
     asks(right) && !is_elliptical && (asks(left) || calculates)
 }
 
-/// ev-88 的邀请接受，ev-89 的邀请拒绝掉: whether another thing of the same kind is named, with a verb of its own after it.
+/// ev-88 的邀请接受，ev-89 的邀请拒绝掉: whether another thing of the same kind with its own verb follows.
 fn begins_with_other(reading: &Reading<'_>, comma: usize, at: usize) -> bool {
     let Some(token) = reading.tokens.get(at).filter(|_| reading.tokens[comma].text != "、") else {
         return false;
@@ -359,7 +360,7 @@ fn begins_with_other(reading: &Reading<'_>, comma: usize, at: usize) -> bool {
     begins && before && own(0, comma.start) && own(token.start, end)
 }
 
-/// `… and water the plants`: whether a word that no table has stands where a verb stands, before an object.
+/// `… and water the plants`: whether a word that is in no table stands in the position of a verb, before an object.
 fn begins_unknown(reading: &Reading<'_>, at: usize) -> bool {
     const OBJECTS: [&str; 11] =
         ["it", "them", "the", "my", "our", "this", "that", "me", "these", "us", "him"];
@@ -379,7 +380,7 @@ fn begins_unknown(reading: &Reading<'_>, at: usize) -> bool {
         && object.is_any(&OBJECTS)
 }
 
-/// `… and the last 3 commits`: whether another kind of thing is asked for by the same verb.
+/// `… and the last 3 commits`: whether another kind of thing follows as a second object of the same verb.
 fn noun_clause(reading: &Reading<'_>, at: usize) -> bool {
     let tokens = &reading.tokens;
     let Some(next) = tokens.get(at + 1).filter(|next| next.is_any(&["the", "its", "their", "also", "all"]))
@@ -408,7 +409,7 @@ fn noun_clause(reading: &Reading<'_>, at: usize) -> bool {
     })
 }
 
-/// Whether a word begins something to do.
+/// Whether a word is a verb that starts an order.
 pub(super) fn is_verb(word: &str) -> bool {
     VERBS.contains(&format!(" {} ", word.to_lowercase()))
 }
@@ -421,7 +422,7 @@ fn begins_plainly(reading: &Reading<'_>, at: usize) -> bool {
 fn begins_verb(reading: &Reading<'_>, at: usize) -> bool {
     let Some(token) = reading.tokens.get(at) else { return false };
     match token.kind {
-        // `A1 写 …`: what is to be done to a cell.
+        // `A1 写 …`: a cell followed by its verb.
         _ if reading.mentions.iter().any(|mention| {
             matches!(mention.value, Value::Literal(Literal::Cells(_))) && mention.start == token.start
         }) =>
@@ -429,7 +430,7 @@ fn begins_verb(reading: &Reading<'_>, at: usize) -> bool {
             let next = reading.tokens.get(at + 1);
             next.is_some_and(|next| next.kind == Kind::Han && begins_verb(reading, at + 1))
         }
-        // What is written large inside a sentence is a name: `write Name, Email into …`.
+        // A capitalised word inside a sentence is a name: `write Name, Email into …`.
         Kind::Word => {
             is_verb(token.text)
                 && !(at > 0 && token.is_capital() && !starts_sentence(reading, at))
@@ -437,14 +438,14 @@ fn begins_verb(reading: &Reading<'_>, at: usize) -> bool {
         }
         Kind::Han => {
             let rest = &reading.text[token.start..];
-            // 放在 E2 tells where, and is no deed of its own.
+            // 放在 E2 is a location, not a separate order.
             let spots = lexicon::spots(rest, &super::token::tokens(rest), &|_| false);
             let first = spots.first().filter(|spot| {
                 spot.start == 0
                     && (!rest.starts_with('放')
                         || ["放首", "放一首", "放点"].iter().any(|play| rest.starts_with(play)))
             });
-            // ，求和 alone tells how something is summed up.
+            // ，求和 alone names an aggregation, not a separate order.
             let sums = ["求和", "求平均", "取平均", "求平均值", "计数", "求总和", "求最大值", "求最小值"];
             let end = rest.find(|c: char| !super::token::is_han(c)).unwrap_or(rest.len());
             if sums.contains(&&rest[..end]) {
@@ -460,7 +461,7 @@ fn begins_verb(reading: &Reading<'_>, at: usize) -> bool {
     }
 }
 
-/// `…, type "project"`: a verb that is a label, too, where its value stands right after it.
+/// `…, type "project"`: whether a word that may be a verb is a label, with its value directly after it.
 fn is_label(reading: &Reading<'_>, at: usize) -> bool {
     let labels = ["type", "name", "title", "note", "message", "text", "place"];
     let Some(next) = reading.tokens.get(at + 1) else { return false };
@@ -469,7 +470,7 @@ fn is_label(reading: &Reading<'_>, at: usize) -> bool {
         && (matches!(next.text, "\"" | "“" | "'" | ":" | "=") || next.is("is") || is_told(reading, at))
 }
 
-/// `…, type person, observation …`: one word after a label, up to the next mark.
+/// `…, type person, observation …`: whether exactly one word stands between a label and the next mark.
 fn is_told(reading: &Reading<'_>, at: usize) -> bool {
     let after = reading.tokens.get(at + 2);
     reading.tokens[at].is_any(&["type", "name", "title"])
@@ -477,7 +478,7 @@ fn is_told(reading: &Reading<'_>, at: usize) -> bool {
         && after.is_none_or(|after| matches!(after.text, "," | "." | ":" | ";"))
 }
 
-/// Whether a word stands where a sentence or an item of a list begins.
+/// Whether a word is at the start of a sentence or of a list item.
 fn starts_sentence(reading: &Reading<'_>, at: usize) -> bool {
     let before = at.checked_sub(1).and_then(|at| reading.tokens.get(at));
     let gap =
@@ -486,11 +487,11 @@ fn starts_sentence(reading: &Reading<'_>, at: usize) -> bool {
         || before.is_some_and(|before| !matches!(before.text, "," | "，" | "、") && !before.is("and"))
 }
 
-/// Takes blanks and numbers of list items off; says whether anything is left.
+/// Trims whitespace, separators and list numbers. Returns whether anything is left.
 fn trim(reading: &Reading<'_>, clause: &mut Clause) -> bool {
     let Some(text) = reading.text.get(clause.start..clause.end) else { return false };
     let kept = text.trim_matches(|c: char| c.is_whitespace() || ",，、:：;；".contains(c));
-    // Quotes belong to what they enclose, unless they enclose the whole.
+    // A single unpaired quote is removed; paired quotes belong to the text that they enclose.
     let kept = match kept.matches('"').count() {
         1 => kept.trim_matches('"').trim(),
         _ => kept,
@@ -498,7 +499,7 @@ fn trim(reading: &Reading<'_>, clause: &mut Clause) -> bool {
     let number = kept.find(|c: char| !c.is_ascii_digit()).unwrap_or(0);
     let after = &kept[number..];
     let item = after.strip_prefix(['.', '、', ')', '）']).filter(|_| number > 0);
-    // `3.5` begins with a number and is no item of a list.
+    // `3.5` is a number, not the start of a list item.
     let item = item.filter(|item| !item.starts_with(|c: char| c.is_ascii_digit()));
     let kept = item.map_or(kept, str::trim_start);
     let kept = kept.strip_prefix("- ").unwrap_or(kept);

@@ -1,9 +1,10 @@
-//! What a request speaks of beside its verbs: everything of a kind, what is inside of something, tools.
+//! Checks for other information in a request than its verbs: all items of a kind, the contents of a folder, workbooks, time
+//! zones.
 
 use super::candidate::Given;
 use super::choose::Choice;
 
-/// Whether a text speaks of what is in a folder.
+/// Whether a text is about the contents of a folder.
 pub(super) fn speaks_of_inside(text: &str) -> bool {
     let lower = format!(" {} ", text.to_lowercase());
     let words = [
@@ -27,12 +28,12 @@ pub(super) fn speaks_of_inside(text: &str) -> bool {
         "tree",
         "size",
     ];
-    // What is written somewhere is a text.
+    // These phrases mean the text of a file.
     let text = ["written in", " say?", " says", "写了什么", "写着什么", "写的什么"];
     words.iter().any(|word| lower.contains(word)) && !text.iter().any(|word| lower.contains(word))
 }
 
-/// Whether a call would read a workbook.
+/// Whether a call reads a workbook.
 pub(super) fn opens_workbook(choice: &Choice) -> bool {
     choice.filling.slots.iter().flatten().any(|slot| {
         let text = match &slot.value {
@@ -43,7 +44,7 @@ pub(super) fn opens_workbook(choice: &Choice) -> bool {
     })
 }
 
-/// Whether a text asks for everything there is of a kind.
+/// Whether a text requests all items of a kind.
 pub(super) fn asks_for_all(text: &str) -> bool {
     let lower = text.to_lowercase();
     let words = [
@@ -58,7 +59,7 @@ pub(super) fn speaks_of_tools(text: &str) -> bool {
     lower.contains("tool") || lower.contains("工具") || lower.contains("function")
 }
 
-/// `her time zone`, 他那边的时间: whether a time zone is meant that the request does not name.
+/// `her time zone`, 他那边的时间: whether a request refers to a time zone without naming it.
 pub(super) fn leaves_zone(text: &str) -> bool {
     let lower = text.to_lowercase();
     let owners = ["her", "his", "their", "your", "my"];

@@ -1,5 +1,5 @@
-//! Statements beside an order that name nothing the order needs: `Disk is nearly full. List /var/cache`, ，老板出差. They are left
-//! out; those that bound, forbid or ask are never.
+//! Statements beside an order that contain nothing the order needs: `Disk is nearly full. List /var/cache`, ，老板出差. They
+//! are removed, except for statements that restrict, forbid or ask.
 
 use super::casual::free_text;
 use super::lexicon;
@@ -13,7 +13,7 @@ use super::verb_class::VERBS;
 
 /// Marks and words between a statement and the order after it.
 const BREAKS: [&str; 11] = [". ", "! ", "... ", "… ", "…", "; ", " - ", " – ", ", so ", " so ", ", "];
-/// Words with which the subject of a statement begins, beside pronouns and articles.
+/// Words that start the subject of a statement, in addition to pronouns and articles.
 const OPENINGS: [&str; 13] = [
     "that's",
     "these",
@@ -29,13 +29,13 @@ const OPENINGS: [&str; 13] = [
     "management",
     "bit",
 ];
-/// Words that make a sentence a statement.
+/// Verbs of statements.
 const STATES: [&str; 30] = [
     "is", "are", "was", "were", "has", "have", "had", "isn't", "aren't", "wasn't", "needs", "need", "got",
     "gets", "keeps", "keep", "looks", "seems", "became", "went", "left", "came", "broke", "fell", "wants",
     "want", "asked", "asks", "moved", "says",
 ];
-/// Words that pick out or keep what the order beside a statement means; a reason after `because` may contain them.
+/// Words that select or keep items for the order beside a statement. A reason after `because` may contain them.
 const PICKING: [&str; 15] = [
     "just",
     "first",
@@ -53,14 +53,14 @@ const PICKING: [&str; 15] = [
     "second",
     "last",
 ];
-/// The longest statement, in words.
+/// The maximum length of a statement in words.
 const LONGEST: usize = 14;
-/// The longest Chinese one, in characters.
+/// The maximum length of a Chinese statement in characters.
 const LONGEST_HAN: usize = 16;
 
 /// Marks between Chinese clauses.
 const HAN_BREAKS: [char; 10] = ['，', ',', '。', '；', ';', '！', '!', '…', '、', '：'];
-/// Words of a Chinese clause that bound, forbid, ask or order.
+/// Words of a Chinese clause that restrict, forbid, ask or order.
 const HAN_BINDING: [&str; 48] = [
     "别", "不能", "不许", "勿", "如果", "要是", "除", "只", "吗", "谁", "怎么", "等", "不要", "不用", "先",
     "保留", "留", "再", "以前", "其他", "其它", "剩", "也", "或", "把", "将", "请", "帮", "给", "麻烦", "吧",
@@ -68,7 +68,7 @@ const HAN_BINDING: [&str; 48] = [
     "几", "要", "看",
 ];
 
-/// A request without the statements before and after its order.
+/// Removes the statements before and after an order.
 pub(super) fn without(text: &str) -> Option<String> {
     let literals = literal::find(text);
     if has_han(&masked(text, &literals)) {
@@ -79,7 +79,7 @@ pub(super) fn without(text: &str) -> Option<String> {
     trailing(rest).or(without_lead)
 }
 
-/// Whether some words only state something: nothing in them names, counts, bounds, asks or orders.
+/// Whether a text is only a statement: it contains no name, number, restriction, question or order.
 fn is_statement(said: &str) -> bool {
     let said = said.trim().trim_end_matches(['.', '!', ',', ';', '…', ' ']);
     let words: Vec<&str> =
@@ -107,7 +107,7 @@ fn is_statement(said: &str) -> bool {
         && (is_subject(first) || !orders)
 }
 
-/// Whether a text begins with an order, past words of politeness.
+/// Whether a text starts with an order, after polite words.
 pub(super) fn begins_order(masked: &str) -> bool {
     const LEADS: [&str; 15] = [
         "please ",
@@ -144,7 +144,7 @@ pub(super) fn begins_order(masked: &str) -> bool {
             .is_some_and(|spot| spot.start == 0 && !spot.meaning.deeds.is_empty())
 }
 
-/// `In #, replace …`, `as a dry run, …`: what stands after where or how something is done.
+/// `In #, replace …`, `as a dry run, …`: the text after a leading location or manner.
 fn past_place(masked: &str) -> Option<&str> {
     let lead =
         ["in ", "on ", "for ", "inside ", "as a dry run"].iter().find(|lead| masked.starts_with(**lead))?;
@@ -153,9 +153,9 @@ fn past_place(masked: &str) -> Option<&str> {
     (plain && (head.contains('#') || lead.starts_with("as a "))).then_some(rest)
 }
 
-/// Whether a text points at what was said before it.
+/// Whether a text contains a pronoun that refers to an earlier sentence.
 pub(super) fn points_back(masked: &str) -> bool {
-    // `make them a folder`: `them` is the recipient.
+    // `make them a folder`: `them` is the recipient and not a reference.
     let plain = masked
         .replace(" them a ", " ")
         .replace(" him a ", " ")
@@ -176,10 +176,10 @@ fn leading(text: &str) -> Option<String> {
         .filter(|(at, _)| *at < until)
         .collect();
     places.sort_unstable_by_key(|(at, end)| (*at, std::cmp::Reverse(*end)));
-    // The longest run of statements that an order follows.
+    // Removes the longest run of statements before an order.
     places.into_iter().rev().find_map(|(head, rest)| {
         let (said, order) = (masked.get(..head)?, masked.get(rest..)?);
-        // A name may be what the order is about.
+        // A name may be the object of the order.
         let mut words =
             text.get(..head)?.split(|c: char| c.is_whitespace() || c == '.').filter(|word| !word.is_empty());
         let first = words.next().unwrap_or_default();
@@ -270,14 +270,14 @@ fn trailing(text: &str) -> Option<String> {
     .then(|| text[..at].trim_end().to_owned())
 }
 
-/// `I added the wrong files`: whether a clause begins with a person and a verb of the past.
+/// `I added the wrong files`: whether a clause starts with a personal pronoun and a verb in the past tense.
 fn reports(said: &str) -> bool {
     let mut words = said.split(' ');
     let person = words.next().is_some_and(|word| ["i", "we", "he", "she", "they"].contains(&word));
     person && words.next().is_some_and(|word| word.len() > 4 && word.ends_with("ed"))
 }
 
-/// ，他转正了: clauses that hold nothing an order needs.
+/// ，他转正了: removes clauses that contain nothing an order needs.
 fn chinese(text: &str) -> Option<String> {
     let literals = literal::find(text);
     let free = |at: usize| !literals.iter().any(|found| found.start <= at && at < found.end);
@@ -327,7 +327,7 @@ fn chinese(text: &str) -> Option<String> {
     if kept.len() == clauses.len() || kept.is_empty() {
         return None;
     }
-    // What 它 or 他 is may be what a clause is about.
+    // The antecedent of 它 or 他 may be in one of the clauses.
     if ["他", "她", "它", "其"]
         .iter()
         .any(|word| kept.iter().any(|(start, end, _)| masked[*start..*end].contains(word)))
@@ -346,7 +346,7 @@ fn chinese(text: &str) -> Option<String> {
     result.contains(|c: char| c.is_alphanumeric()).then_some(result)
 }
 
-/// Whether a word begins the subject of a statement.
+/// Whether a word starts the subject of a statement.
 fn is_subject(word: &str) -> bool {
     SUBJECTS.contains(&word) || OPENINGS.contains(&word)
 }

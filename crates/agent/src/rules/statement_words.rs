@@ -1,9 +1,9 @@
-//! Words that statements beside an order have in common: how they begin, and which of them bound the order and so are never left
-//! out.
+//! Words that are common to statements beside an order: subjects, and words that restrict the order. A statement with such a
+//! word is never removed.
 
 use super::rephrase::has_word;
 
-/// Pronouns, articles and other words with which the subject of a statement begins.
+/// Pronouns, articles and other words that start the subject of a statement.
 pub(super) const SUBJECTS: [&str; 31] = [
     "i",
     "i'm",
@@ -37,7 +37,7 @@ pub(super) const SUBJECTS: [&str; 31] = [
     "people",
     "nobody",
 ];
-/// Words that bound, forbid, delay or pick out.
+/// Words that restrict, forbid, delay or select.
 const BINDING: [&str; 30] = [
     "not",
     "never",
@@ -71,7 +71,7 @@ const BINDING: [&str; 30] = [
     "nothing",
 ];
 
-/// Phrases that hold one of these words, and bound nothing.
+/// Phrases that contain one of these words without restricting.
 const LOOSE: [&str; 12] = [
     "no longer",
     "no one",
@@ -87,7 +87,7 @@ const LOOSE: [&str; 12] = [
     "first thing",
 ];
 
-/// A statement without the phrases that only seem to bound: `last week`, `keeps timing out`.
+/// Replaces phrases that only seem to restrict: `last week`, `keeps timing out`.
 pub(super) fn loosened(statement: &str) -> String {
     let plain = LOOSE.iter().fold(statement.to_owned(), |text, phrase| text.replace(phrase, "so"));
     let words: Vec<&str> = plain.split(' ').collect();
@@ -99,13 +99,13 @@ pub(super) fn loosened(statement: &str) -> String {
     kept.collect::<Vec<_>>().join(" ")
 }
 
-/// Whether a statement bounds, forbids or delays the order beside it.
+/// Whether a statement restricts, forbids or delays the order beside it.
 pub(super) fn binds(statement: &str) -> bool {
     let statement = loosened(statement);
     BINDING.iter().any(|word| has_word(&statement, word))
 }
 
-/// Whether a part after an order asks for more of the same: `…, they asked for it too`.
+/// Whether a part after an order adds items: `…, they asked for it too`.
 pub(super) fn asks_for_more(said: &str) -> bool {
     let said = said.trim_end_matches(['.', '!', ' ']);
     said.ends_with(" too") || said.ends_with(" as well") || has_word(said, "also")

@@ -1,4 +1,4 @@
-//! Which text of a request is a parameter's: by what the parameter is for and by what stands beside it.
+//! Selects the text for a parameter by the parameter's role and the words around the text.
 
 use serde_json::Value as Json;
 
@@ -23,23 +23,23 @@ use super::sheet;
 use super::shift_value;
 use super::transfer_value;
 
-/// What a value scores that is taken only where nothing else wants it.
+/// The score of a value that is used only if no other parameter takes it.
 const LAST_RESORT: f32 = 0.9;
 
-/// Candidates for a parameter whose schema lists its values.
+/// Candidates for a parameter with an enumeration in its schema.
 pub(super) fn chosen(parameter: &Parameter, scene: &Scene<'_>, places: &[Place]) -> Vec<Candidate> {
     let found = choice::chosen(&parameter.choices, &parameter.description, scene.reading, &scene.stems);
-    // `Accept, decline or …`: where the tool's words name several of the values, each tells which one is meant.
+    // `Accept, decline or …`: if the tool's description contains several of the values, each of them identifies a choice.
     let named = choice::named_by(&parameter.choices, &scene.tool_words) > 1;
     found
         .into_iter()
         .map(|chosen| {
             let (start, end) = (chosen.place.start, chosen.place.end);
-            // What the tool does may be the very word: `search` of a tool that searches says little.
+            // A value that is also a word of the tool is weak evidence: `search` for a tool that searches.
             let said = scene.reading.text.get(start..end).unwrap_or_default();
             let value = chosen.value.as_str().map(labels::stem).unwrap_or_default();
             let stem = labels::stem(said);
-            // `sorted by size`: what something is done by is chosen.
+            // `sorted by size`: the word after `by` is a choice.
             let before = scene.reading.text.get(..start).unwrap_or_default().trim_end();
             let by = before.ends_with(" by") || before.ends_with('按');
             let own = scene.tool_words.contains(&stem) && (!named || stem == value) && !by;
@@ -75,7 +75,7 @@ pub(super) fn candidates(parameter: &Parameter, scene: &Scene<'_>, places: &[Pla
         if parameter.examples.iter().any(|example| example.eq_ignore_ascii_case(&text)) {
             label += 0.8;
         }
-        // A city and its country are two values where they go to two parameters.
+        // A city and its country have separate ranges, so that they can go to two parameters.
         let written = scene.reading.written(mention);
         let (start, end) = match written.find(text.as_str()).filter(|_| mention.value == Value::Place) {
             Some(at) => (mention.start + at, mention.start + at + text.len()),
@@ -94,7 +94,7 @@ pub(super) fn candidates(parameter: &Parameter, scene: &Scene<'_>, places: &[Pla
     found
 }
 
-/// Whether any words could be its value.
+/// Whether arbitrary words can be the value of this role.
 fn is_free(role: Role) -> bool {
     matches!(
         role,
@@ -111,7 +111,7 @@ fn is_free(role: Role) -> bool {
     )
 }
 
-/// What a mention is worth as the value of a parameter.
+/// The text and the score of a mention as the value of a parameter; `None` if it does not fit.
 fn by_mention(parameter: &Parameter, scene: &Scene<'_>, mention: &Mention) -> Option<(String, f32)> {
     let role = parameter.role;
     let written = || scene.reading.written(mention).to_owned();
@@ -135,7 +135,7 @@ fn by_mention(parameter: &Parameter, scene: &Scene<'_>, mention: &Mention) -> Op
             if is_file && parameter.words == ["path"] && named.iter().any(|word| word == "directory") {
                 return None;
             }
-            // A file is in a folder, and is none.
+            // A file is not a folder.
             if is_file && role == Role::Folder && super::literal::is_ending(text.rsplit('.').next()?) {
                 return None;
             }
@@ -192,7 +192,7 @@ fn by_mention(parameter: &Parameter, scene: &Scene<'_>, mention: &Mention) -> Op
             };
             (text.clone(), base)
         }
-        // What identifies something is one word; what another tool gives has a digit or a mark in it.
+        // An ID is a single word; an ID that another tool returns contains a digit or an underscore.
         (Value::Literal(Literal::Quoted(text)), Role::Id)
             if text.contains([' ', '/', '\\'])
                 || parameter.description.contains(" gives it")
@@ -224,14 +224,14 @@ fn by_mention(parameter: &Parameter, scene: &Scene<'_>, mention: &Mention) -> Op
         (Value::Name, Role::Zone) if ["UTC", "GMT"].contains(&scene.reading.written(mention)) => {
             (written(), GOOD + 0.2)
         }
-        // `King of France` is not where, and France is.
-        // `at Room 12`: what stands after `at` is where something is.
+        // `at Room 12`: a name after `at` is a place. Of other names only the part after `of` is used if it is a place: `King
+        // of France` gives France.
         (Value::Name, Role::Place) if place_value::stands_at(scene, mention) => (written(), GOOD + 0.1),
         (Value::Name | Value::Holiday, Role::Place) => match written().rsplit_once(" of ") {
             Some((_, place)) if super::name::is_place(place) => (place.to_owned(), FAIR + 0.5),
             _ => (written(), FAIR + 0.3),
         },
-        // A place that the table does not know is said, too: the clock tells that it does not know it.
+        // A place that is in no table is passed on; the clock tool then reports that it is unknown.
         (Value::Name, Role::Zone) => {
             (written(), if place_value::stands_in(scene, mention) { GOOD } else { POOR })
         }
@@ -248,7 +248,7 @@ fn by_mention(parameter: &Parameter, scene: &Scene<'_>, mention: &Mention) -> Op
     })
 }
 
-/// `evt_310` is an event's: what its letters say for the parameter, or against.
+/// `evt_310` belongs to an event: the score that the letters of an ID add or subtract for a parameter.
 fn of_kind(parameter: &Parameter, code: &str) -> f32 {
     let prefix: String = code.chars().take_while(char::is_ascii_lowercase).collect();
     if prefix.len() < 2 || prefix.len() == code.len() || !parameter.has_word(&["id"]) {
@@ -271,7 +271,7 @@ fn is_rooted(text: &str) -> bool {
     ["/", "~/", "./", "../"].iter().any(|root| text.starts_with(root))
 }
 
-/// `Premier League` is a league by its own name.
+/// `Premier League`: the score of a name that contains a label of the parameter.
 fn within(places: &[Place], mention: &Mention) -> f32 {
     let named = matches!(mention.value, Value::Name | Value::Place);
     let inside = |place: &&Place| {
@@ -280,14 +280,14 @@ fn within(places: &[Place], mention: &Mention) -> f32 {
     places.iter().filter(inside).map(|place| place.strength * 0.8).fold(0.0, f32::max)
 }
 
-/// A number as it was written, without what it counts.
+/// The digits of a number without its unit.
 fn plain(scene: &Scene<'_>, mention: &Mention) -> Option<String> {
     let written = scene.reading.written(mention);
     let plain: String = written.chars().filter(|c| c.is_ascii_digit() || ".-".contains(*c)).collect();
     plain.contains(|c: char| c.is_ascii_digit()).then_some(plain)
 }
 
-/// `to Q1`, `called Q1`, 改成 Q1: what looks like a cell may be a name that is given.
+/// `to Q1`, `called Q1`, 改成 Q1: text that looks like a cell may be a new name.
 fn is_called(scene: &Scene<'_>, mention: &Mention) -> bool {
     let before = scene.reading.text.get(..mention.start).unwrap_or_default().trim_end().to_lowercase();
     ["to", "as", "called", "named", "into", "sheet", "tab", "叫", "为", "成", "名", "表"]
@@ -295,14 +295,14 @@ fn is_called(scene: &Scene<'_>, mention: &Mention) -> bool {
         .any(|word| before.ends_with(word))
 }
 
-/// `Q1 sheet`, `Q1 表`: what looks like a cell may be the name of a sheet.
+/// `Q1 sheet`, `Q1 表`: text that looks like a cell may be the name of a sheet.
 fn names_sheet(scene: &Scene<'_>, mention: &Mention) -> bool {
     let rest = scene.reading.text.get(mention.end..).unwrap_or_default().trim_start().to_lowercase();
     ["sheet", "worksheet", "tab ", "工作表", "表"].iter().any(|word| rest.starts_with(word))
         || sheet::follows_marker(scene.reading, mention)
 }
 
-/// What a search among things of the tool's own is about; the web is searched with more words.
+/// The topic of a search in the tool's own data. Web searches use a longer query.
 fn topic<'a>(scene: &Scene<'a>) -> Option<(usize, &'a str)> {
     let others = ["web", "internet", "tool", "conversation"];
     let other = scene.tool_words.iter().any(|word| others.contains(&word.as_str()));
@@ -330,7 +330,7 @@ fn by_role(parameter: &Parameter, scene: &Scene<'_>, places: &[Place]) -> Vec<Ca
                 said(found.text, found.start, found.end, GOOD + 0.3 + label)
             })
             .collect(),
-        // The old name and the new one of a sheet.
+        // The old and the new name of a sheet.
         Role::Name
             if parameter.has_word(&["old", "new", "source", "target"])
                 && scene.tool_words.iter().any(|word| word == "worksheet" || word == "sheet") =>
@@ -344,7 +344,7 @@ fn by_role(parameter: &Parameter, scene: &Scene<'_>, places: &[Place]) -> Vec<Ca
             .collect(),
         Role::Cell => cell_value::corners(parameter, scene),
         Role::Date | Role::Time | Role::DateTime => moment_value::candidates(parameter, scene, places),
-        // What others take out of it is taken off later: it keeps nothing from them.
+        // An empty range: the query does not block other arguments. Their text is removed from it later.
         Role::Query if topic(scene).is_some() => {
             topic(scene).map(|(start, text)| said(text, start, start, GOOD + 0.3)).into_iter().collect()
         }
@@ -392,7 +392,7 @@ fn by_role(parameter: &Parameter, scene: &Scene<'_>, places: &[Place]) -> Vec<Ca
     }
 }
 
-/// Languages and currencies by name: as codes where the parameter shows codes, else as they were said.
+/// Languages and currencies by name: as codes if the parameter expects codes, otherwise as written.
 fn spoken(
     codes: &[&'static str],
     parameter: &Parameter,
@@ -426,10 +426,10 @@ fn spoken(
         .collect()
 }
 
-/// Values that the description gives as examples and the text says.
+/// Example values of the parameter that occur in the request.
 fn examples(parameter: &Parameter, scene: &Scene<'_>) -> Vec<Candidate> {
     let mut found = Vec::new();
-    // `gas-powered`: an example as the first part of a word.
+    // Examples also match similar words, and the first part of a compound: `gas-powered`.
     for token in &scene.reading.tokens {
         let near = |example: &&String| !example.contains(' ') && labels::alike(example, token.text);
         if let Some(example) = parameter.examples.iter().find(near) {
@@ -460,7 +460,7 @@ fn examples(parameter: &Parameter, scene: &Scene<'_>) -> Vec<Candidate> {
     found
 }
 
-/// `change the location of X to Y`, 把 X 的地点改成 Y: what a labelled part of something becomes.
+/// `change the location of X to Y`, 把 X 的地点改成 Y: the new value of a labelled field.
 fn assigned(parameter: &Parameter, scene: &Scene<'_>, places: &[Place]) -> Vec<Candidate> {
     if !matches!(parameter.role, Role::Text | Role::Name | Role::Other | Role::Place) {
         return Vec::new();
@@ -501,25 +501,25 @@ fn assigned(parameter: &Parameter, scene: &Scene<'_>, places: &[Place]) -> Vec<C
     found
 }
 
-/// What follows one of the parameter's labels.
+/// The text after one of the parameter's labels.
 fn labelled(parameter: &Parameter, scene: &Scene<'_>, places: &[Place]) -> Vec<Candidate> {
     let free = matches!(parameter.role, Role::Text | Role::Name | Role::Other | Role::Place | Role::Id);
     let mut found = Vec::new();
     for place in places.iter().filter(|place| place.strength >= 1.2 && free) {
         let Some(phrase) = phrase::after_label(*place, scene.reading) else { continue };
         let own = phrase.text.split_whitespace().all(|word| scene.tool_words.contains(&labels::stem(word)));
-        // What identifies something has a digit or is written large.
+        // An ID contains a digit or a capital letter.
         let odd = parameter.role == Role::Id
             && !phrase.text.contains(|c: char| c.is_ascii_digit() || c.is_uppercase());
         if own || odd || lexicon::is_kind(phrase.text) {
             continue;
         }
         let value = Given::Said(Json::from(phrase.text));
-        // `title it X`, 标题写 X: a verb or a sign between says that the name is told.
+        // `title it X`, 标题写 X: a verb or a sign between label and value confirms the label.
         let between = scene.reading.text.get(place.end..phrase.start).unwrap_or_default().trim();
         let label = scene.reading.text.get(place.start..place.end).unwrap_or_default().to_lowercase();
         let naming = ["named", "called", "titled", "名为", "叫做", "命名为", "名字叫", "取名"];
-        // `…, location Main St 4`, ，地点 三号会议室: a label that begins a part of its own tells what follows.
+        // `…, location Main St 4`, ，地点 三号会议室: a label at the start of a clause introduces its value.
         let before = scene.reading.text.get(..place.start).unwrap_or_default().trim_end();
         let fronted = between.is_empty() && before.ends_with([',', '，', ';', '；', '、', '-', '(']);
         let told = [":", "：", "=", "it", "写", "叫", "为", "是", "写上", "叫做", "设为", "在"]
@@ -527,14 +527,14 @@ fn labelled(parameter: &Parameter, scene: &Scene<'_>, places: &[Place]) -> Vec<C
             || naming.contains(&label.as_str()) && between.is_empty()
             || fronted && place.strength > 2.0;
         let score = 0.3 + place.strength * 0.6 + if told && place.strength > 1.5 { 0.8 } else { 0.0 };
-        // A place goes on past its name: `Main St 4`.
+        // The labelled text of a place is longer than the mention of its name: `Main St 4`.
         let score = if told && parameter.role == Role::Place { score + GOOD } else { score };
         found.push(Candidate { value, start: phrase.start, end: phrase.end, score });
     }
     found
 }
 
-/// The words of a run before those at its end that are the tool's own.
+/// The words of a run before the tool's own words at its end.
 fn modifier<'a>(scene: &Scene<'_>, run: &'a str) -> Option<&'a str> {
     let own = |word: &str| scene.tool_words.contains(&labels::stem(word));
     let mut kept = run;
@@ -544,7 +544,7 @@ fn modifier<'a>(scene: &Scene<'_>, run: &'a str) -> Option<&'a str> {
     (kept.len() < run.len() && !kept.split(' ').any(own)).then_some(kept)
 }
 
-/// Runs of words that are not the tool's own; most after a small word that names things.
+/// Runs of words that are not the tool's own; they score highest after a preposition.
 fn chunks(parameter: &Parameter, scene: &Scene<'_>) -> Vec<Candidate> {
     if !parameter.required
         || matches!(parameter.role, Role::Folder | Role::Currency | Role::Language | Role::Id | Role::Query)
@@ -561,7 +561,7 @@ fn chunks(parameter: &Parameter, scene: &Scene<'_>) -> Vec<Candidate> {
             .filter(|word| scene.tool_words.contains(&labels::stem(word)))
             .count();
         let words = chunk.text.split_whitespace().count();
-        // A piece of a quoted text or of a name is not what it says.
+        // A fragment of a quoted text or a name is not a value.
         let torn = scene.reading.mentions.iter().any(|mention| {
             let inside = mention.start <= chunk.start && chunk.end <= mention.end;
             inside && chunk.end - chunk.start + 2 < mention.end - mention.start
@@ -569,7 +569,7 @@ fn chunks(parameter: &Parameter, scene: &Scene<'_>) -> Vec<Candidate> {
         if own == words || torn || lexicon::is_kind(chunk.text) {
             continue;
         }
-        // `rock concerts`, `a single room`: what stands before the tool's own word says of which kind.
+        // `rock concerts`, `a single room`: the modifier of the tool's own noun gives its kind.
         let named = scene.reading.mentions.iter().any(|mention| {
             let whole = !matches!(mention.value, Value::Literal(_) | Value::When(_));
             whole && mention.start < chunk.end && chunk.start < mention.end

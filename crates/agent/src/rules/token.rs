@@ -1,6 +1,6 @@
-//! Cuts a request into words, numbers, Chinese characters and marks; what they mean is left to others.
+//! Splits a request into words, numbers, Chinese characters and marks, without interpreting them.
 
-/// What a token is made of.
+/// The kind of a token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     Word,
@@ -11,7 +11,7 @@ pub(super) enum Kind {
     Mark,
 }
 
-/// A piece of a request.
+/// A piece of a request with its byte range.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Token<'a> {
     pub(super) text: &'a str,
@@ -29,7 +29,7 @@ impl Token<'_> {
         words.iter().any(|word| self.is(word))
     }
 
-    /// Whether it begins with a capital letter.
+    /// Whether it is a word that starts with a capital letter.
     pub(super) fn is_capital(&self) -> bool {
         self.kind == Kind::Word && self.text.starts_with(char::is_uppercase)
     }
@@ -43,7 +43,7 @@ fn is_letter(c: char) -> bool {
     c.is_alphanumeric() && !is_han(c)
 }
 
-/// The tokens of a text, in order, without blanks.
+/// The tokens of a text in order, without whitespace.
 pub(super) fn tokens(text: &str) -> Vec<Token<'_>> {
     let mut found = Vec::new();
     let mut at = 0;
@@ -66,7 +66,7 @@ pub(super) fn tokens(text: &str) -> Vec<Token<'_>> {
     found
 }
 
-/// Digits with a point, and with commas between groups of three.
+/// The length of a number: digits with a decimal point, and with commas between groups of three.
 fn number_length(text: &str) -> usize {
     let bytes = text.as_bytes();
     let digit = |at: usize| bytes.get(at).is_some_and(u8::is_ascii_digit);
@@ -91,7 +91,7 @@ fn number_length(text: &str) -> usize {
     }
 }
 
-/// Letters and digits, and the marks that stand inside words: `it's`, `gluten-free`, `math.gcd`, `my_data`.
+/// The length of a word: letters, digits, and marks inside words: `it's`, `gluten-free`, `math.gcd`, `my_data`.
 fn word_length(text: &str) -> usize {
     let mut end = 0;
     let mut chars = text.char_indices().peekable();
@@ -107,7 +107,7 @@ fn word_length(text: &str) -> usize {
     end
 }
 
-/// Full-width letters, digits and operators as the narrow ones that schemas and calculators know.
+/// Converts full-width letters, digits and operators to their ASCII forms, which schemas and calculators expect.
 pub(super) fn narrow(text: &str) -> String {
     let narrow = |c: char| match c {
         '０'..='９' | 'Ａ'..='Ｚ' | 'ａ'..='ｚ' | '＋' | '－' | '＊' | '／' | '＝' | '％' | '．' => {

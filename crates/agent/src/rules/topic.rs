@@ -1,9 +1,9 @@
-//! What a search is about, where the request says so: `anything about X`, 跟 X 有关的.
+//! The topic of a search, if the request names it: `anything about X`, 跟 X 有关的.
 
 use super::mention::Reading;
 use super::sheet;
 
-/// Words before what a search is about.
+/// Words before the topic.
 const ABOUT: [&str; 13] = [
     " mention ",
     " mentions ",
@@ -19,7 +19,7 @@ const ABOUT: [&str; 13] = [
     " that mentions ",
     " containing the word ",
 ];
-/// Words that end it.
+/// Words and marks that end the topic.
 const ENDS: [&str; 16] = [
     ", ",
     ". ",
@@ -41,12 +41,12 @@ const ENDS: [&str; 16] = [
 const HAN_LEADS: [&str; 4] = ["跟", "和", "与", "同"];
 const HAN_TAILS: [&str; 6] = ["有关", "相关", "沾边", "有联系", "有关系", "有关联"];
 
-/// Where it stands and what it is.
+/// The byte offset and the text of the topic.
 pub(super) fn topic<'a>(reading: &Reading<'a>) -> Option<(usize, &'a str)> {
     english(reading).or_else(|| chinese(reading)).or_else(|| inside(reading))
 }
 
-/// 在图谱里查 采购: what is looked for in something.
+/// 在图谱里查 采购: the text after a location and a search verb.
 fn inside<'a>(reading: &Reading<'a>) -> Option<(usize, &'a str)> {
     let text = reading.text;
     let leads = ["里查", "里找", "中查", "中找", "里面查", "里面找", "里查一下", "里找一下"];

@@ -1,4 +1,4 @@
-//! Where something is and where it goes: `move A to B`, 把 A 重命名为 B, whatever the parameters are called.
+//! Source and destination of a transfer: `move A to B`, 把 A 重命名为 B, regardless of the parameter names.
 
 use serde_json::Value as Json;
 
@@ -8,18 +8,18 @@ use super::mention::{Mention, Reading, Value};
 use super::parameter::Parameter;
 use super::role::Role;
 
-/// Which end of a transfer a parameter is.
+/// The end of a transfer that a parameter denotes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum End {
     Source,
     Target,
 }
 
-/// A path that goes to another.
+/// A source path and its target path.
 struct Transfer<'a> {
     source: &'a Mention,
     target: &'a Mention,
-    /// Whether the words say that the target is a folder.
+    /// Whether the wording marks the target as a folder.
     into: bool,
 }
 
@@ -33,12 +33,12 @@ fn end_of(parameter: &Parameter) -> Option<End> {
     parameter.has_word(&["destination", "dest", "dst", "target", "new", "to"]).then_some(End::Target)
 }
 
-/// The values of a parameter that is one end of a transfer; none where it is not.
+/// Candidates for a parameter that is one end of a transfer; `None` for other parameters.
 pub(super) fn candidates(parameter: &Parameter, scene: &Scene<'_>) -> Option<Vec<Candidate>> {
     let end = end_of(parameter)?;
     let transfers = transfers(scene.reading);
     if transfers.is_empty() {
-        // 把它改名为 B, `rename it to B`: the one path is where it goes.
+        // 把它改名为 B, `rename it to B`: the only path is the target.
         return only_target(scene.reading).map(|mention| match end {
             End::Source => Vec::new(),
             End::Target => {
@@ -47,7 +47,7 @@ pub(super) fn candidates(parameter: &Parameter, scene: &Scene<'_>) -> Option<Vec
             }
         });
     }
-    // A tool that fails where something is at the destination wants the new path, not the folder.
+    // A tool that fails if the destination exists needs the complete new path, not the folder.
     let says = |word: &str| scene.tool_words.iter().any(|other| other == word);
     let whole_path = says("fail") && says("destination");
     let found = transfers.into_iter().map(|transfer| {
@@ -63,7 +63,7 @@ pub(super) fn candidates(parameter: &Parameter, scene: &Scene<'_>) -> Option<Vec
                     (true, true) => {
                         (transfer.target, format!("{}/{name}", target.trim_end_matches('/')), GOOD + 1.0)
                     }
-                    // Whether the file goes into a folder or takes its name is not said.
+                    // Ambiguous: the file may go into the folder or take its name.
                     (true, false) => (transfer.target, target.to_owned(), FAIR),
                 }
             }
@@ -73,7 +73,7 @@ pub(super) fn candidates(parameter: &Parameter, scene: &Scene<'_>) -> Option<Vec
     Some(found.collect())
 }
 
-/// Whether a parameter is where something goes: nothing but words that say so fill it beyond doubt.
+/// Whether a parameter is a destination. Only explicit words give it a certain value.
 pub(super) fn is_target(parameter: &Parameter) -> bool {
     end_of(parameter) == Some(End::Target)
 }
@@ -90,7 +90,7 @@ fn has_ending(path: &str) -> bool {
     name.rsplit_once('.').is_some_and(|(_, ending)| is_ending(&ending.to_lowercase()))
 }
 
-/// The only path of a text where a word for what was spoken of before goes to it.
+/// The only path of a text, if it is the target for a pronoun.
 fn only_target<'a>(reading: &'a Reading<'_>) -> Option<&'a Mention> {
     let is_path = |mention: &&Mention| matches!(mention.value, Value::Literal(Literal::Path(_)));
     let mut paths = reading.mentions.iter().filter(is_path);
@@ -103,12 +103,12 @@ fn only_target<'a>(reading: &'a Reading<'_>) -> Option<&'a Mention> {
     (pronoun && leads).then_some(target)
 }
 
-/// The paths of a text that go to others.
+/// The pairs of source and target paths in a text.
 fn transfers<'a>(reading: &'a Reading<'_>) -> Vec<Transfer<'a>> {
     let is_path = |mention: &&Mention| match &mention.value {
         Value::Literal(Literal::Path(_)) => true,
         Value::Literal(Literal::Quoted(text)) => text.contains(['/', '\\']) || has_ending(text),
-        // `archive/2025`: a name in parts beside a path.
+        // `archive/2025`: a relative name with a slash beside a path.
         Value::Literal(Literal::Code(text)) => text.contains('/'),
         _ => false,
     };

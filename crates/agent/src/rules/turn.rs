@@ -1,5 +1,5 @@
-//! Turns of phrase whose parts stand in another order than in a plain request: `drop a@b.io a line`, `do a dry run of replacing …`,
-//! `Book "X" on …`, `rename A -> B`, 把名字改成 …. Each becomes the plain order.
+//! Rewrites idioms with an unusual word order: `drop a@b.io a line`, `do a dry run of replacing …`, `Book "X" on …`,
+//! `rename A -> B`, 把名字改成 …. Each becomes a plain imperative.
 
 use super::casual::free_text;
 use super::literal::{self, Found, Literal};
@@ -12,7 +12,7 @@ use super::rephrase::{has_word, masked};
 use super::verb_class::VERBS;
 use super::wish_turn::{becomes, found_in, minded, needed, passive_question, with_id};
 
-/// The request in the plain order; none where nothing changes.
+/// Returns the rewritten request; `None` if nothing changes.
 pub(super) fn plain(text: &str) -> Option<String> {
     let steps: [fn(&str) -> Option<String>; 38] = [
         minded,
@@ -71,7 +71,7 @@ pub(super) fn read(text: &str) -> (Vec<Found>, String) {
     (literals, masked)
 }
 
-/// `could you list X?`: an order in the form of a question ends as an order.
+/// `could you list X?`: replaces the question mark of a polite order with a full stop.
 fn politely(text: &str) -> Option<String> {
     const LEADS: [&str; 12] = [
         "can you ",
@@ -101,7 +101,7 @@ fn politely(text: &str) -> Option<String> {
     polite.then(|| format!("{}.{}", &text[..at], &text[at + 1..]))
 }
 
-/// `do a dry run of replacing A with B`: the verb first, and how it is done after it.
+/// `do a dry run of replacing A with B`: moves the verb to the front and the manner to the end.
 fn dry_run(text: &str) -> Option<String> {
     let (_, masked) = read(text);
     let leads = [
@@ -122,7 +122,7 @@ fn dry_run(text: &str) -> Option<String> {
     Some(format!("{verb}{rest} as a dry run"))
 }
 
-/// `rename A -> B`: an arrow between two names is `to`.
+/// `rename A -> B`: replaces an arrow between two names with `to`.
 fn arrow(text: &str) -> Option<String> {
     let (_, masked) = read(text);
     let verb =
@@ -139,7 +139,7 @@ fn arrow(text: &str) -> Option<String> {
     Some(format!("{} {word} {}", text[..at].trim_end(), text[at + arrow.len()..].trim_start()))
 }
 
-/// `search the knowledge graph - kubernetes`: what is searched for after a dash or a colon.
+/// `search the knowledge graph - kubernetes`: the query follows a dash or a colon.
 fn searched(text: &str) -> Option<String> {
     let (_, masked) = read(text);
     let verb = ["search ", "look in ", "check "].iter().find(|verb| masked.starts_with(**verb))?;
@@ -154,7 +154,7 @@ fn searched(text: &str) -> Option<String> {
         .then(|| format!("search{} for {}", &text[verb.len() - 1..at], &text[at + length..]))
 }
 
-/// `09:15 in Lisbon is what in Mumbai?`: a time there, asked for here.
+/// `09:15 in Lisbon is what in Mumbai?`: a conversion between two time zones.
 fn converted(text: &str) -> Option<String> {
     let (_, masked) = read(text);
     let marks = [" is what in ", " is what time in ", " would be what in ", " is when in ", " is what for "];
@@ -170,7 +170,7 @@ fn converted(text: &str) -> Option<String> {
     ))
 }
 
-/// `what's in a/b?`: a folder is listed.
+/// `what's in a/b?`: lists a folder.
 fn looked_into(text: &str) -> Option<String> {
     let (literals, masked) = read(text);
     const LEADS: [&str; 7] = [
@@ -208,7 +208,7 @@ fn looked_into(text: &str) -> Option<String> {
     })
 }
 
-/// `X should be called Y, rename it`: statement and order are one request.
+/// `X should be called Y, rename it`: merges a statement and its order.
 fn echoed(text: &str) -> Option<String> {
     let (_, masked) = read(text);
     let says = [
@@ -241,7 +241,7 @@ fn echoed(text: &str) -> Option<String> {
     .then(|| text[..comma].trim_end().to_owned())
 }
 
-/// `get the staged changes in X committed as …`: the verb first.
+/// `get the staged changes in X committed as …`: moves the verb to the front.
 fn done(text: &str) -> Option<String> {
     let (_, masked) = read(text);
     let leads = ["get ", "please get ", "can you get ", "could you get ", "please have ", "go get "];
@@ -269,11 +269,11 @@ fn done(text: &str) -> Option<String> {
     None
 }
 
-/// 所有的 .pptx: an ending alone stands for all files that have it.
+/// 所有的 .pptx: a bare extension means all files with it.
 fn endings(text: &str) -> Option<String> {
     let (literals, masked) = read(text);
     let free = |at: usize| !literals.iter().any(|found| found.start < at && at < found.end);
-    // `find all PDF files under X`: the kind of a document is its ending.
+    // `find all PDF files under X`: the name of a file format means its extension.
     let looks = ["find ", "list ", "search ", "locate ", "show ", "找", "列", "搜"]
         .iter()
         .any(|word| masked.contains(word));
@@ -302,7 +302,7 @@ fn endings(text: &str) -> Option<String> {
     })
 }
 
-/// `On the node X, get rid of …`: where something is stands after what is done there.
+/// `On the node X, get rid of …`: moves a leading location after the order.
 fn first_place(text: &str) -> Option<String> {
     let (_, masked) = read(text);
     let lead = ["on ", "from ", "for "].iter().find(|lead| masked.starts_with(**lead))?;
@@ -318,7 +318,7 @@ fn first_place(text: &str) -> Option<String> {
     })
 }
 
-/// a.md 这名字看不懂，改成 b.md: a file whose name is spoken of is renamed.
+/// a.md 这名字看不懂，改成 b.md: a remark about a file's name, followed by a new name, is a rename.
 fn renamed(text: &str) -> Option<String> {
     let (literals, masked) = read(text);
     let [old, new] = literals.as_slice() else { return None };
@@ -339,13 +339,13 @@ fn renamed(text: &str) -> Option<String> {
     .then(|| format!("把 {} 重命名为 {}", &text[old.start..old.end], &text[new.start..new.end]))
 }
 
-/// ID 为 tr-66 的邮件, 编号为 1093 的那封广告邮件, 5567 号邮件: the kind before the name, as elsewhere.
+/// ID 为 tr-66 的邮件, 编号为 1093 的那封广告邮件, 5567 号邮件: moves the kind before the ID.
 fn identified(text: &str) -> Option<String> {
     const LEADS: [&str; 8] = ["id 为", "id为", "id 是", "id是", "编号为", "编号是", "编号", "id"];
     const KINDS: [&str; 7] = ["邮件", "日程", "事件", "会议", "活动", "日历事件", "邀请"];
     let (literals, masked) = read(text);
     let name = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
-    // 5567 号邮件; 12 号邮件 and 12 号会议 may be of a day.
+    // 5567 号邮件 is an ID; 12 号邮件 and 12 号会议 may contain a day of the month.
     if let Some(at) = text.find("号邮件") {
         let kind = "邮件";
         let head = text[..at].trim_end();
@@ -371,7 +371,7 @@ fn identified(text: &str) -> Option<String> {
         .iter()
         .find_map(|word| after.strip_prefix(word))
         .unwrap_or(after);
-    // 那封广告邮件: what kind of mail it is says nothing more.
+    // 那封广告邮件: an adjective before the kind is ignored.
     let (kind, skipped) = KINDS.iter().find_map(|kind| {
         let at = after.find(kind)?;
         let word = &after[..at];
@@ -381,7 +381,7 @@ fn identified(text: &str) -> Option<String> {
     told.then(|| format!("{}{kind} {} {}", &text[..lead.0], &text[from..end], &after[skipped + kind.len()..]))
 }
 
-/// 从 B3 开始放: where something is put, and not where it comes from.
+/// 从 B3 开始放: the cell is the destination, not the source.
 fn put_from(text: &str) -> Option<String> {
     let (literals, _) = read(text);
     literals.iter().filter(|found| matches!(found.literal, Literal::Cells(_))).find_map(|found| {
@@ -392,7 +392,7 @@ fn put_from(text: &str) -> Option<String> {
     })
 }
 
-/// 抓 https://…: a page is fetched.
+/// 抓 https://…: fetches a page.
 fn fetched(text: &str) -> Option<String> {
     let (literals, masked) = read(text);
     let url = literals.iter().find(|found| matches!(found.literal, Literal::Url(_)))?;
@@ -408,7 +408,7 @@ fn fetched(text: &str) -> Option<String> {
     opens.then(|| format!("{}抓取 {}", &text[..at], &text[url.start..]))
 }
 
-/// data/raw 和 data/clean 两个目录，都给我建: what is named first is the object of the verb that stands alone after it.
+/// data/raw 和 data/clean 两个目录，都给我建: the topic at the front is the object of the verb after the comma.
 fn topic(text: &str) -> Option<String> {
     let (literals, masked) = read(text);
     let comma = masked.find(['，', ','])?;
@@ -425,7 +425,7 @@ fn topic(text: &str) -> Option<String> {
     let spots = super::lexicon::spots(head, &super::token::tokens(head), &|_| false);
     let asks = spots.iter().any(|spot| !spot.meaning.deeds.is_empty());
     let known = VERBS.chinese.contains_key(verb.trim_end_matches("一下").trim_end_matches('了'));
-    // After its last name only the word for its kind may stand.
+    // Only the noun for its kind may follow the last name of the topic.
     let last = literals.iter().map(|found| found.end).filter(|end| *end <= comma).max()?;
     let kind = head.get(last..)?.trim().trim_start_matches(|c: char| "这那两三四几个张封条".contains(c));
     let inside = ["", "目录", "文件夹", "文件", "表", "工作表", "邮件", "日程", "实体", "节点", "分支"]
@@ -445,7 +445,7 @@ fn tabs(text: &str) -> Option<String> {
     whole.then(|| format!("{}sheets{}", &text[..at], &text[at + 4..]))
 }
 
-/// `delete email 12 and email 13`: the word for their kind once.
+/// `delete email 12 and email 13`: removes the repeated noun.
 fn same_kinds(text: &str) -> Option<String> {
     let lower = text.to_ascii_lowercase();
     ["email", "mail", "message", "event", "meeting", "邮件", "日程"].iter().find_map(|kind| {
@@ -473,7 +473,7 @@ fn same_kinds(text: &str) -> Option<String> {
     })
 }
 
-/// `give A1:F1 of … a gray background`: a format is set.
+/// `give A1:F1 of … a gray background`: sets a format.
 fn given(text: &str) -> Option<String> {
     let (literals, masked) = read(text);
     let cells = literals.iter().any(|found| matches!(found.literal, Literal::Cells(_)));
@@ -488,7 +488,7 @@ fn given(text: &str) -> Option<String> {
     (start.0 > lead.len()).then(|| format!("set {} on {}", &text[start.1..end], &text[lead.len()..start.0]))
 }
 
-/// `Link Anna Schmidt to Blue Whale with works_on`: a relation of the knowledge graph.
+/// `Link Anna Schmidt to Blue Whale with works_on`: creates a relation in the knowledge graph.
 fn linked(text: &str) -> Option<String> {
     let (literals, masked) = read(text);
     let verb = ["link ", "connect ", "relate "].iter().find(|verb| masked.starts_with(**verb))?;
@@ -508,7 +508,7 @@ fn linked(text: &str) -> Option<String> {
     })
 }
 
-/// `create a workbook a.xlsx with a sheet named X`: both are made, one after the other.
+/// `create a workbook a.xlsx with a sheet named X`: becomes two orders.
 fn with_sheet(text: &str) -> Option<String> {
     let (literals, masked) = read(text);
     let book = literals

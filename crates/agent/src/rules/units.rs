@@ -1,4 +1,4 @@
-//! Units of measure and of counting, by any of their spellings.
+//! Units of measurement and counting, in all their spellings.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -7,10 +7,10 @@ use super::token::{Kind, Token};
 
 const TABLE: &str = include_str!("../../data/units.tsv");
 
-/// The longest Chinese name of a unit, in characters.
+/// The maximum length of a Chinese unit in characters.
 const LONGEST: usize = 4;
 
-/// A unit: two spellings of one are the same.
+/// A unit. All spellings of a unit are equal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Unit(&'static str);
 
@@ -29,7 +29,7 @@ static UNITS: LazyLock<HashMap<&'static str, Unit>> = LazyLock::new(|| {
 });
 
 impl Unit {
-    /// Whether it measures a length, a mass, a volume or a temperature: a number with it is no bare number.
+    /// Whether it measures a length, a mass, a volume or a temperature.
     pub(super) fn is_measure(self) -> bool {
         const MEASURES: [&str; 18] = [
             "meter",
@@ -54,25 +54,25 @@ impl Unit {
         MEASURES.contains(&self.0)
     }
 
-    /// Its name in English.
+    /// The English name.
     pub(super) fn name(self) -> &'static str {
         self.0
     }
 }
 
-/// The unit of a name.
+/// The unit with this name.
 pub(super) fn of(name: &str) -> Option<Unit> {
     UNITS.get(name).or_else(|| UNITS.get(name.to_lowercase().as_str())).copied()
 }
 
-/// The unit at a token, and how many tokens it takes.
+/// The unit at a token and the number of its tokens.
 pub(super) fn at(tokens: &[Token<'_>], at: usize) -> (Option<Unit>, usize) {
     let Some(token) = tokens.get(at) else { return (None, 0) };
     if token.kind != Kind::Han {
-        // One letter is a unit only where it is written onto its number.
+        // A single letter is a unit only directly after its number, without a space.
         let joined = at > 0 && tokens[at - 1].end == token.start;
         return match of(token.text) {
-            // `300 K`: a capital stands for its unit after a blank, too, where no name goes on.
+            // `300 K`: some capital letters are units after a space, too, unless a capitalised word follows.
             Some(unit)
                 if joined
                     || token.text.chars().nth(1).is_some()

@@ -1,4 +1,4 @@
-//! Orders whose verb no table has: nothing is known of what they ask for, so that nothing is looked at instead.
+//! Orders with a verb that is in no table. The planner cannot interpret them and must not run a reading tool instead.
 
 use super::lexicon;
 use super::mention::{Reading, Value};
@@ -6,15 +6,15 @@ use super::name::has_han;
 use super::phrase::is_stop;
 use super::token::{Kind, Token};
 
-/// Words after an English verb that show that it is one.
+/// Words that confirm that the word before them is a verb.
 const OBJECTS: [&str; 9] = ["the", "my", "this", "that", "these", "our", "it", "them", "me"];
-/// Words before the verb of an order.
+/// Words that may precede the verb of an order.
 const POLITE: [&str; 16] = [
     "please", "pls", "plz", "kindly", "now", "just", "can", "could", "would", "you", "hey", "hi", "ok",
     "okay", "then", "so",
 ];
 
-/// Whether the request orders something in a verb that is in no table: `zap the folder X`, 把 X 搞砸.
+/// Whether the request is an order with a verb that is in no table: `zap the folder X`, 把 X 搞砸.
 pub(super) fn is_order(reading: &Reading<'_>) -> bool {
     let literal = |token: &Token<'_>| {
         reading.mentions.iter().any(|mention| {
@@ -49,7 +49,7 @@ fn english(reading: &Reading<'_>, spots: &[lexicon::Spot], literal: &dyn Fn(&Tok
         && (object.is_any(&OBJECTS) || literal(object))
 }
 
-/// 把 and 将 say that something is done to their object: some verb must stand after them.
+/// 把 and 将 mark the object of a verb: some verb must follow them.
 fn chinese(reading: &Reading<'_>, spots: &[lexicon::Spot], literal: &dyn Fn(&Token<'_>) -> bool) -> bool {
     let first = reading.tokens.iter().enumerate().find(|(at, token)| {
         let next = reading.tokens.get(at + 1).map_or("", |next| next.text);

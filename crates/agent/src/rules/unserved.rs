@@ -1,4 +1,4 @@
-//! Parts of a request that no step of a plan serves: they are named, so that nothing is dropped silently.
+//! Parts of a request that no step of a plan serves. They are reported, so that nothing is dropped silently.
 
 use super::choose::Choice;
 use super::coverage::{is_small, words_of};
@@ -7,10 +7,10 @@ use super::lexicon;
 use super::split::Clause;
 use super::token::{Kind, tokens};
 
-/// How much a clause must say that nothing uses: words count one, Chinese characters a half.
+/// The minimum weight of unused words in a reported clause: a word counts 1, a Chinese character 0.5.
 const LEAST: f32 = 1.0;
 
-/// The clauses that no call serves. `calls` are the calls of the plan, each with where the text begins that it was read from.
+/// The clauses that no call serves. `calls` are the calls of the plan, each with the start offset of its source text.
 pub(super) fn parts(text: &str, clauses: &[Clause], calls: &[(usize, Choice)]) -> Vec<String> {
     if clauses.len() < 2 {
         return Vec::new();
@@ -24,10 +24,10 @@ pub(super) fn parts(text: &str, clauses: &[Clause], calls: &[(usize, Choice)]) -
     }
     let serves = |clause: &&Clause| {
         let said = &text[clause.start..clause.end];
-        // What a call was read from serves it, though all it needs may have been said before.
+        // The clause from which a call was read is served, even if all arguments come from earlier clauses.
         let read = calls.iter().any(|(start, _)| clause.start <= *start && *start < clause.end);
         let touched = read || used.iter().any(|(from, to)| *from < clause.end && clause.start < *to);
-        // What nothing else does must be done by one of the calls.
+        // A verb or a noun that no call covers makes a clause unserved.
         let all = tokens(said);
         let spots = lexicon::spots(said, &all, &|_| false);
         let foreign = spots.iter().filter(|spot| is_foreign(spot, calls)).count();
@@ -48,7 +48,7 @@ pub(super) fn parts(text: &str, clauses: &[Clause], calls: &[(usize, Choice)]) -
         .collect()
 }
 
-/// 做成透视表: whether the words of a call's own name know a word.
+/// 做成透视表: whether the name of a call's tool contains a word with the same meaning.
 fn is_own(spot: &lexicon::Spot, calls: &[(usize, Choice)]) -> bool {
     calls.iter().any(|(_, choice)| {
         let name = super::parameter::words(choice.tool.name().as_str()).join(" ");
@@ -58,7 +58,7 @@ fn is_own(spot: &lexicon::Spot, calls: &[(usize, Choice)]) -> bool {
     })
 }
 
-/// Whether a word asks for something that none of the calls does or speaks of.
+/// Whether a word requests something that none of the calls does or mentions.
 fn is_foreign(spot: &lexicon::Spot, calls: &[(usize, Choice)]) -> bool {
     let certain = |row: &usize| lexicon::deed(*row).mark == Some('!');
     let about = |row: &usize| lexicon::thing(*row).mark == Some('!');
@@ -74,7 +74,7 @@ fn is_foreign(spot: &lexicon::Spot, calls: &[(usize, Choice)]) -> bool {
         said.push_str(choice.tool.definition.description());
         for (parameter, slot) in choice.parameters.iter().zip(&choice.filling.slots) {
             let Some(slot) = slot else { continue };
-            // `with the comment "…"`: the name of an argument that is given.
+            // `with the comment "…"`: the name of an argument that has a value.
             said.push(' ');
             said.push_str(&parameter.words.join(" "));
             if let super::candidate::Given::Said(value) = &slot.value {

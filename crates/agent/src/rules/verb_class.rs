@@ -1,4 +1,4 @@
-//! Classes of verbs: which verbs of a request prove which verbs of a tool.
+//! Verb classes: which verbs of a request prove which verbs of a tool.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::LazyLock;
@@ -12,16 +12,16 @@ use super::token::{Kind, Token};
 
 const CLASSES: &str = include_str!("../../data/verb_classes.tsv");
 
-/// Verbs of requests and of tools.
+/// The verbs of requests and tools with their classes.
 pub(super) struct Classes {
     /// By a word of a tool's name.
     pub(super) tools: HashMap<&'static str, BTreeSet<&'static str>>,
-    /// By an English verb; words joined by blanks.
+    /// By an English verb; several words are separated by spaces.
     pub(super) english: HashMap<String, BTreeSet<&'static str>>,
     pub(super) chinese: HashMap<&'static str, BTreeSet<&'static str>>,
-    /// Verbs in two parts that stand apart, with their class.
+    /// Verbs with two separated parts, with their class.
     pub(super) apart: Vec<(&'static str, String, String)>,
-    /// The longest English and Chinese verb, in words and in characters.
+    /// The maximum length of an English verb in words and of a Chinese verb in characters.
     pub(super) longest: (usize, usize),
 }
 
@@ -46,7 +46,7 @@ pub(super) static VERBS: LazyLock<Classes> = LazyLock::new(|| {
     Classes { tools, english, chinese, apart, longest: (words, characters) }
 });
 
-/// Whether a tool leaves everything as it is: by its hint, else by its verb.
+/// Whether a tool changes nothing: by its `readOnlyHint`, otherwise by its verb.
 pub(super) fn is_harmless(choice: &Choice) -> bool {
     if let Some(read_only) = choice.tool.hints().read_only {
         return read_only;
@@ -86,23 +86,23 @@ pub(super) fn is_harmless(choice: &Choice) -> bool {
         "echo",
     ];
     let name = words(choice.tool.name().as_str());
-    // `git_log`: what stands first may be whose tool it is.
+    // `git_log`: the first word may be a namespace.
     let verb = name
         .iter()
         .take(2)
         .find(|word| READING.contains(&word.as_str()) || VERBS.tools.contains_key(word.as_str()));
     match verb {
         Some(verb) => READING.contains(&verb.as_str()),
-        // `container_logs: Get the logs of …`: where the name has no verb, the description's first word is one.
+        // `container_logs: Get the logs of …`: without a verb in the name, the first word of the description decides.
         None => first_word(choice).is_some_and(|word| DESCRIBED_READING.contains(&word.as_str())),
     }
 }
 
-/// Verbs with which the description of a tool begins that only looks.
+/// First words in the descriptions of tools that only read.
 const DESCRIBED_READING: [&str; 9] =
     ["get", "list", "show", "read", "return", "find", "search", "describe", "retrieve"];
 
-/// Whether a tool's description begins with comparing.
+/// Whether a tool's description starts with `compare`.
 pub(super) fn compares(choice: &Choice) -> bool {
     first_word(choice).is_some_and(|word| word == labels::stem("compare"))
 }
@@ -114,8 +114,8 @@ fn first_word(choice: &Choice) -> Option<String> {
     (!word.is_empty()).then(|| labels::stem(word))
 }
 
-/// Classes whose verbs (`put`, `note`, `link`) ask for something new only where the tool is about certain things: the class; tool
-/// verbs that are of the class whatever they are about; words for those things.
+/// Classes whose verbs (`put`, `note`, `link`) create something only if the tool handles certain things: the class; verbs of
+/// tools that always belong to the class; words for those things.
 const BOUND_CLASSES: [(&str, &[&str], &[&str]); 3] = [
     (
         "schedule",
@@ -148,14 +148,15 @@ pub(super) fn classes_of(choice: &Choice) -> Verb {
             let mut classes = VERBS.tools[word.as_str()].clone();
             classes.retain(|class| is_about(choice, word, class));
             classes.extend(described(choice, word));
-            // To create a draft is to draft.
+            // `create_draft` is also of the class of `draft`.
             if MAKING.contains(&word.as_str()) {
                 let nouns = name.iter().filter(|noun| *noun != word);
                 classes.extend(nouns.filter_map(|noun| VERBS.tools.get(noun.as_str())).flatten());
             }
             Verb { classes, words: vec![word.clone()] }
         }
-        // `complete_todo: Mark a task as done`: where the name's verb is in no class, the description's first word is one, too.
+        // `complete_todo: Mark a task as done`: if the verb of the name is in no class, the first word of the description is
+        // used as well.
         None => {
             let told = first_word(choice).filter(|word| !is_stop(word));
             let classes =
@@ -167,14 +168,14 @@ pub(super) fn classes_of(choice: &Choice) -> Verb {
     }
 }
 
-/// `Moves or renames a file`, `Cancel and delete an event`: the classes of the verb that a description names beside that of the
+/// `Moves or renames a file`, `Cancel and delete an event`: the classes of other verbs in the description, beside that of the
 /// name.
 fn described(choice: &Choice, verb: &str) -> BTreeSet<&'static str> {
     let head = choice.tool.definition.description().trim_start().to_lowercase();
     let mut words = head.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
     let plain = |word: Option<&str>| word.map(labels::stem).unwrap_or_default();
     let (first, joint, second) = (plain(words.next()), words.next(), plain(words.next()));
-    // `Writes content to a file: creates the file, …`: its purpose is repeated after a colon.
+    // `Writes content to a file: creates the file, …`: the word after a colon restates the purpose.
     let sentence = head.split(['.', '\n']).next().unwrap_or_default();
     let told =
         sentence.split_once(": ").and_then(|(_, told)| told.split_whitespace().next()).map(labels::stem);
@@ -187,10 +188,10 @@ fn described(choice: &Choice, verb: &str) -> BTreeSet<&'static str> {
     VERBS.tools.get(other.as_str()).cloned().unwrap_or_default()
 }
 
-/// Verbs of tools that make what the rest of the name says.
+/// Verbs of tools that create the thing in the rest of the name.
 const MAKING: [&str; 3] = ["create", "make", "new"];
 
-/// Whether a request has a verb of the class that a tool for looking has in its name.
+/// Whether a request contains a verb of the class of a tool that reads.
 pub(super) fn looks_alike(choice: &Choice, reading: &Reading<'_>) -> bool {
     let mut verb = classes_of(choice);
     verb.classes.retain(|class| class.starts_with("look_"));
@@ -201,7 +202,7 @@ pub(super) fn looks_alike(choice: &Choice, reading: &Reading<'_>) -> bool {
 
 pub(super) struct Verb {
     pub(super) classes: BTreeSet<&'static str>,
-    /// The verb itself, as the tool's name or description has it.
+    /// The verb as written in the tool's name or description.
     pub(super) words: Vec<String>,
 }
 
@@ -216,7 +217,7 @@ impl Verb {
     }
 }
 
-/// Where verbs of the tool's class stand in a request, outside of what is taken.
+/// The byte ranges of verbs of the tool's class in a request, outside of `taken`.
 pub(super) fn verbs(reading: &Reading<'_>, tool: &Verb, taken: &[(usize, usize)]) -> Vec<(usize, usize)> {
     let free = |token: &Token<'_>| !taken.iter().any(|(from, to)| *from < token.end && token.start < *to);
     let tokens = &reading.tokens;
@@ -233,7 +234,7 @@ pub(super) fn verbs(reading: &Reading<'_>, tool: &Verb, taken: &[(usize, usize)]
         };
         let run =
             tokens[at..].iter().take(longest).take_while(|token| token.kind == kind && free(token)).count();
-        // The longest verb that stands here, of whatever class.
+        // The longest verb at this token, of any class.
         let known = (1..=run).rev().find_map(|length| {
             let text = reading.text.get(token.start..tokens[at + length - 1].end)?.to_lowercase();
             let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -261,7 +262,7 @@ pub(super) fn verbs(reading: &Reading<'_>, tool: &Verb, taken: &[(usize, usize)]
     found
 }
 
-/// 取消 C2 到 C5 的合并, `undo the merge of …`: a verb whose parts stand apart.
+/// 取消 C2 到 C5 的合并, `undo the merge of …`: a verb with separated parts.
 fn apart(reading: &Reading<'_>, tool: &Verb, taken: &[(usize, usize)]) -> Vec<(usize, usize)> {
     let lower = reading.text.to_lowercase();
     let free = |start: usize, end: usize| !taken.iter().any(|(from, to)| *from < end && start < *to);

@@ -1,18 +1,18 @@
-//! Whether a word is a verb where it stands: in a tool's name, after a negation, or where a noun would stand.
+//! Whether a word is used as a verb: in a tool's name, after a negation, or in the position of a noun.
 
 use super::lexicon::{self, Spot};
 use super::mention::Reading;
 use super::name::has_han;
 use super::token::{is_han, tokens};
 
-/// Words after which a word is a noun.
+/// Words that precede a noun.
 pub(super) const NOUN_LEADS: [&str; 23] = [
     "the", "a", "an", "this", "that", "my", "of", "in", "on", "its", "each", "no", "by", "with", "next",
     "last", "one", "latest", "newest", "recent", "previous", "any", "every",
 ];
 
-/// Whether a word of a tool's name says what it does: the first verb of a name, or of its last part; others are nouns. What
-/// stands before the first verb is whose tool it is, as in `git_commit`.
+/// Whether a word of a tool's name is its verb: the first verb of the name, or of its last part; other words are nouns. Words
+/// before the first verb are a namespace, as in `git_commit`.
 pub(super) fn is_named_deed(name: &str, start: usize) -> bool {
     let before = name[..start].trim_end();
     let own = before.rsplit('.').next().unwrap_or_default();
@@ -21,10 +21,10 @@ pub(super) fn is_named_deed(name: &str, start: usize) -> bool {
         || !lexicon::spots(own, &tokens(own), &|_| false).iter().any(verb)
 }
 
-/// Whether the words before say that it is not to be done.
+/// Whether a negation precedes the verb.
 pub(super) fn is_denied(reading: &Reading<'_>, spot: &Spot) -> bool {
     let before = reading.text[..spot.start].trim_end().to_lowercase();
-    // 不用上网搜: what denies a Chinese verb stands anywhere before it in its clause.
+    // 不用上网搜: the negation of a Chinese verb may stand anywhere before it in the clause.
     if has_han(reading.text.get(spot.start..spot.end).unwrap_or_default()) {
         let clause = before.rsplit(['，', '。', '；', ',', '？', '！']).next().unwrap_or_default();
         if ["不用", "不要", "不必", "无需", "没必要", "不需要"].iter().any(|word| clause.contains(word))
@@ -37,11 +37,11 @@ pub(super) fn is_denied(reading: &Reading<'_>, spot: &Spot) -> bool {
         .any(|word| before.ends_with(word))
 }
 
-/// Whether a word that may be a verb is one there: some are nouns unless they stand where a verb stands.
+/// Whether an ambiguous word is a verb at its position.
 pub(super) fn is_verb(reading: &Reading<'_>, spot: &Spot, is_first: bool) -> bool {
     let word = reading.text.get(spot.start..spot.end).unwrap_or_default();
     if has_han(word) {
-        // 最近一次提交, 之间的提交: what is counted or owned is a noun.
+        // 最近一次提交, 之间的提交: after a counter or a possessive the word is a noun.
         let before = reading.text[..spot.start].trim_end();
         let counted =
             ["的", "次", "条", "笔", "些", "最近", "最新"].iter().any(|word| before.ends_with(word));
@@ -52,7 +52,7 @@ pub(super) fn is_verb(reading: &Reading<'_>, spot: &Spot, is_first: bool) -> boo
         let alone = spot.meaning.deeds.iter().all(|deed| lexicon::deed(*deed).mark == Some('!'));
         return is_first || !(single && alone) || word == "删";
     }
-    // `commits since Monday`: what has the ending of several is a noun where a table has it as one.
+    // `commits since Monday`: a plural form is a noun if a table lists it as one.
     let lower = word.to_lowercase();
     let plural = lower.ends_with('s') && !lower.ends_with("ss") && !spot.meaning.things.is_empty();
     if plural && !lower.contains(' ') {

@@ -1,5 +1,4 @@
-//! Requests that name what they want and have no verb: `last 3 commits of X`, `New branch in X: Y`. They get the verb that they
-//! leave out, where the thing implies it.
+//! Requests without a verb: `last 3 commits of X`, `New branch in X: Y`. Adds the verb if the noun implies it.
 
 use super::casual::free_text;
 use super::lexicon;
@@ -10,7 +9,7 @@ use super::split;
 use super::token::tokens;
 use super::verb_class::VERBS;
 
-/// Kinds of things that are looked at where no verb is said.
+/// Kinds of things for which the implied verb reads.
 const LOOKED_AT: [&str; 18] = [
     "commit",
     "branch",
@@ -31,22 +30,22 @@ const LOOKED_AT: [&str; 18] = [
     "modified",
     "permission",
 ];
-/// Words before a thing that is to be made.
+/// Words before a thing to create.
 const NEW: [&str; 6] = ["new ", "a new ", "brand new ", "a fresh ", "fresh ", "a brand new "];
 const MORE: [&str; 7] =
     ["one more ", "another ", "an additional ", "additional ", "an extra ", "extra ", "also a "];
-/// Words of a sentence that is no bare noun.
+/// Words that show that a text is a sentence and not a noun phrase.
 const SENTENCE: [&str; 34] = [
     "is", "are", "was", "were", "has", "have", "had", "do", "does", "did", "can", "could", "will", "would",
     "should", "must", "may", "might", "i", "we", "you", "they", "he", "she", "it", "what", "which", "who",
     "where", "why", "how", "keeps", "needs", "got",
 ];
 
-/// The request with the verbs that its parts leave out; none where each has one.
+/// Returns the request with the implied verbs added; `None` if every part has a verb.
 pub(super) fn with_verbs(text: &str) -> Option<String> {
     let literals = literal::find(text);
     let hidden = masked(text, &literals);
-    // Text after a colon is content and leaves no question open.
+    // Text after a colon is content and is not checked for questions.
     let told = hidden.find(": ").filter(|at| hidden[..*at].contains(' ')).unwrap_or(hidden.len());
     if has_han(&hidden) || is_open(&hidden[..told]) {
         return None;
@@ -57,7 +56,7 @@ pub(super) fn with_verbs(text: &str) -> Option<String> {
         let ends = hidden.match_indices(mark).filter(|(at, _)| !hidden[..*at].ends_with('.'));
         starts.extend(ends.map(|(at, _)| at + mark.len()).filter(|at| *at < until));
     }
-    // `… and switch it to X`: another part begins with its verb.
+    // `… and switch it to X`: the next part starts with its own verb.
     for mark in [", and ", " and "] {
         let begins = |at: usize| {
             let word = hidden[at..].split(' ').next().unwrap_or_default();
@@ -73,7 +72,7 @@ pub(super) fn with_verbs(text: &str) -> Option<String> {
     let mut changed = false;
     for (place, start) in starts.iter().enumerate().rev() {
         let end = starts.get(place + 1).copied().unwrap_or(hidden.len());
-        // `~/code/x: git status`: where everything is may stand first.
+        // `~/code/x: git status`: a location may stand at the start.
         let begin = match hidden[*start..end]
             .find(": ")
             .filter(|at| hidden[*start..start + at].bytes().all(|byte| byte == b'#'))
@@ -86,7 +85,7 @@ pub(super) fn with_verbs(text: &str) -> Option<String> {
         if let Some(verb) = hidden.get(begin..end).and_then(|part| verb_for(part, starts.len() > 1, cells)) {
             let part = &text[begin..];
             let skip = if verb.is_empty() { 0 } else { part.len() - part.trim_start().len() };
-            // `Status of X`: inside the sentence it is no name.
+            // `Status of X`: lowercases the first word, which would otherwise be read as a name after the added verb.
             let at = begin + skip;
             if result[at..].starts_with(|c: char| c.is_ascii_uppercase())
                 && result[at + 1..].starts_with(|c: char| c.is_ascii_lowercase())
@@ -101,7 +100,7 @@ pub(super) fn with_verbs(text: &str) -> Option<String> {
     changed.then_some(result)
 }
 
-/// The verb that a part leaves out.
+/// The verb that a part implies.
 fn verb_for(part: &str, is_one_of_several: bool, has_cells: bool) -> Option<&'static str> {
     let part = part.trim_start();
     let part = ["please ", "pls ", "kindly ", "just "]
@@ -127,7 +126,7 @@ fn verb_for(part: &str, is_one_of_several: bool, has_cells: bool) -> Option<&'st
     }
     let spots = lexicon::spots(rest, &tokens(rest), &|_| false);
     if made.is_some() {
-        // `new branch …`: the thing stands right after it.
+        // `new branch …`: the noun must directly follow.
         let things = spots.iter().filter(|spot| spot.start < head.len() && !spot.meaning.things.is_empty());
         return (things.count() > 0).then_some(made).flatten();
     }

@@ -1,5 +1,5 @@
-//! Wishes in the form of a statement or a question: `X is what I need`, `could X be renamed to Y, please?`, `There is a typo in F:
-//! change …`. Each becomes the plain order.
+//! Wishes in the form of a statement or a question: `X is what I need`, `could X be renamed to Y, please?`, `There is a typo in
+//! F: change …`. Each becomes a plain imperative.
 
 use super::casual::free_text;
 use super::literal::{self, Literal};
@@ -10,7 +10,7 @@ use super::statement::begins_order;
 use super::statement_words::{SUBJECTS, binds};
 use super::verb_class::VERBS;
 
-/// After what is wished for.
+/// Phrases after the wish.
 const NEEDED: [&str; 9] = [
     " is what i need",
     " is what i want",
@@ -22,14 +22,14 @@ const NEEDED: [&str; 9] = [
     " are what i want",
     " are what we need",
 ];
-/// How a question begins whether something could be done, where `please` makes it an order.
+/// Openings of a question that `please` turns into an order.
 const COULD: [&str; 4] = ["could ", "can ", "please could ", "would it be possible to have "];
-/// Between a statement that tells where something is and its order.
+/// Separators between a statement of a location and its order.
 const BREAKS: [&str; 6] = [": ", "; ", ". ", ", so please ", ", so ", ", please "];
-/// How long such a statement may be before the place, in words.
+/// The maximum number of words of such a statement before the location.
 const LONGEST: usize = 10;
 
-/// `A new branch X is what I need in Y`: the wish first.
+/// `A new branch X is what I need in Y`: moves the wish to the front.
 pub(super) fn needed(text: &str) -> Option<String> {
     let masked = masked(text, &literal::find(text));
     let (at, words) = NEEDED.iter().find_map(|words| masked.find(words).map(|at| (at, *words)))?;
@@ -43,7 +43,7 @@ pub(super) fn needed(text: &str) -> Option<String> {
     })
 }
 
-/// `Could the folder A be renamed to B, please?`: with `please` it is an order, told as one that `active` reads.
+/// `Could the folder A be renamed to B, please?`: `please` marks an order; rewrites it into the form that `active` parses.
 pub(super) fn passive_question(text: &str) -> Option<String> {
     let masked = masked(text, &literal::find(text));
     let lead = COULD.iter().find(|lead| masked.starts_with(**lead))?;
@@ -58,8 +58,8 @@ pub(super) fn passive_question(text: &str) -> Option<String> {
     (polite && plain).then(|| format!("{} should be {}", &text[lead.len()..be], &text[be + 4..end]))
 }
 
-/// `There's a typo in F: change A to B there`, `The total is missing on the sheet S in F: …`: where something is stated to be is
-/// where the order is carried out.
+/// `There's a typo in F: change A to B there`, `The total is missing on the sheet S in F: …`: the location in the statement
+/// applies to the order.
 pub(super) fn found_in(text: &str) -> Option<String> {
     let literals = literal::find(text);
     let masked = masked(text, &literals);
@@ -90,7 +90,7 @@ pub(super) fn found_in(text: &str) -> Option<String> {
     Some(format!("{order}{place}"))
 }
 
-/// `Would you mind staging X?`: what is asked for stands in the form of a noun.
+/// `Would you mind staging X?`: converts the gerund to an imperative.
 pub(super) fn minded(text: &str) -> Option<String> {
     let masked = masked(text, &literal::find(text));
     let lead = ["would you mind ", "do you mind ", "would you please mind "]
@@ -111,7 +111,7 @@ pub(super) fn minded(text: &str) -> Option<String> {
     Some(format!("please {verb}{rest}"))
 }
 
-/// `The title of event X should be "Y"`: what a part of a thing is to become.
+/// `The title of event X should be "Y"`: sets a field of an event.
 pub(super) fn becomes(text: &str) -> Option<String> {
     const FIELDS: [&str; 7] = ["title", "location", "description", "start", "end", "start time", "end time"];
     const SHOULD: [&str; 6] =
@@ -126,7 +126,7 @@ pub(super) fn becomes(text: &str) -> Option<String> {
     let thing = masked.get("the ".len() + field.len() + " of ".len()..at)?;
     let event =
         ["event ", "the event ", "meeting ", "the meeting "].iter().any(|kind| thing.starts_with(kind));
-    // `should be shorter` gives no value.
+    // `should be shorter` contains no value.
     let told = text.get(at + should.len()..)?;
     let value = told.starts_with(|c: char| c.is_ascii_digit() || c.is_uppercase() || "\"'“".contains(c));
     let plain = thing.split(' ').count() <= 3 && !is_open(&masked) && value;
@@ -135,7 +135,7 @@ pub(super) fn becomes(text: &str) -> Option<String> {
     })
 }
 
-/// `the email with the ID 7731`, `event whose id is ev-3`: the name right after its kind.
+/// `the email with the ID 7731`, `event whose id is ev-3`: moves the ID directly after its kind.
 pub(super) fn with_id(text: &str) -> Option<String> {
     const LEADS: [&str; 12] = [
         " with the id of ",

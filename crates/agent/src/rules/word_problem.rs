@@ -1,13 +1,13 @@
-//! Arithmetic that is told as a story: a price with something off, a sum that is shared, a logarithm to a base.
+//! Arithmetic word problems: discounts, percentages, equal shares, logarithms with a base.
 
 use super::expression::Expression;
 use super::spelled::{numeral, operand};
 use super::token::{Kind, Token};
 
-/// How far apart the two numbers of one problem may stand, in tokens.
+/// The maximum distance between the two numbers of a problem in tokens.
 const REACH: usize = 12;
 
-/// What stands before a share that is added, or taken off.
+/// Words before a percentage that is added or subtracted.
 const MORE: [&str; 14] = [
     "涨价",
     "上涨",
@@ -41,7 +41,7 @@ const LESS: [&str; 14] = [
     "decrease of",
 ];
 
-/// The problem that begins at a token: each is told by one number, a telling word and another number.
+/// The problem that starts at a token: a number, a keyword and another number.
 pub(super) fn word_problem(tokens: &[Token<'_>], at: usize) -> Option<(Expression, usize)> {
     logarithm(tokens, at).or_else(|| told(tokens, at))
 }
@@ -62,11 +62,11 @@ fn logarithm(tokens: &[Token<'_>], at: usize) -> Option<(Expression, usize)> {
     Some(made(tokens, at, of + 1 + length, format!("log({number}, {base})")))
 }
 
-/// A number, and what becomes of it within the same sentence.
+/// A number and an operation on it within the same sentence.
 fn told(tokens: &[Token<'_>], at: usize) -> Option<(Expression, usize)> {
     let (first, length) =
         operand(tokens, at).filter(|(_, length)| tokens[at].kind == Kind::Number || *length > 1)?;
-    // A sign or a unit of place makes it something else than an amount.
+    // 第 makes the number an ordinal, not an amount.
     if at > 0 && tokens[at - 1].text == "第" {
         return None;
     }
@@ -90,11 +90,11 @@ fn told(tokens: &[Token<'_>], at: usize) -> Option<(Expression, usize)> {
         if let Some((second, length)) = operand(tokens, next) {
             let after = next + length;
             let is = |at: usize, listed: &[&str]| tokens.get(at).is_some_and(|token| token.is_any(listed));
-            // `129 … 30% off`: less by a share of itself.
+            // `129 … 30% off`: subtracts a percentage.
             if is(after, &["%", "percent"]) && is(after + 1, &["off", "discount", "cheaper", "less"]) {
                 return Some(made(tokens, at, after + 2, format!("{first} - {second}%")));
             }
-            // 涨价 8%, `goes up by 8%`: more or less by a share of itself.
+            // 涨价 8%, `goes up by 8%`: adds or subtracts a percentage.
             if is(after, &["%", "percent"]) {
                 let before: String =
                     tokens[at + 1..next].iter().map(|token| token.text.to_lowercase() + " ").collect();
@@ -108,7 +108,7 @@ fn told(tokens: &[Token<'_>], at: usize) -> Option<(Expression, usize)> {
                     return Some(made(tokens, at, after + 1, format!("{first} - {second}%")));
                 }
             }
-            // `45 … an 18% tip`: a share of it.
+            // `45 … an 18% tip`: a percentage of the number.
             if is(after, &["%", "percent"]) && is(after + 1, &["tip", "tax", "vat", "commission", "deposit"])
             {
                 return Some(made(tokens, at, after + 2, format!("{second}% of {first}")));
@@ -122,7 +122,7 @@ fn told(tokens: &[Token<'_>], at: usize) -> Option<(Expression, usize)> {
     None
 }
 
-/// `split 90 between 4`, 把 90 平均分给 4: whether what stands around and between two numbers says that one is shared.
+/// `split 90 between 4`, 把 90 平均分给 4: whether the words around two numbers describe a division into equal shares.
 fn shares(tokens: &[Token<'_>], first: usize, second: usize) -> bool {
     let is = |at: usize, listed: &[&str]| tokens.get(at).is_some_and(|token| token.is_any(listed));
     let english = is(second.wrapping_sub(1), &["between", "among", "amongst"])

@@ -1,5 +1,5 @@
-//! References of a later part of a request to things that were named before it: a name that had its kind there, `her` and 他 for a
-//! person, `and in Denver?` for the same question about another place.
+//! Resolves references of a later part of a request to things named earlier: a name whose kind was given before, `her` and 他
+//! for a person, `and in Denver?` for the same question about another place.
 
 use super::casual::free_text;
 use super::follow_up;
@@ -8,7 +8,7 @@ use super::name::has_han;
 use super::rephrase::masked;
 use super::token::is_han;
 
-/// Words for kinds of things that stand before a name or after it.
+/// Nouns for kinds of things, before or after a name.
 const KINDS: [&str; 12] = [
     "sheet",
     "tab",
@@ -23,10 +23,10 @@ const KINDS: [&str; 12] = [
     "日程",
     "工作表",
 ];
-/// Chinese words for kinds that stand after a name.
+/// Chinese nouns for kinds of things, after a name.
 const KINDS_AFTER: [&str; 6] = ["工作表", "表", "实体", "节点", "邮件", "分支"];
 
-/// The request with what its later parts leave out; none where nothing changes.
+/// The request with the references resolved; `None` if there are none.
 pub(super) fn told(text: &str) -> Option<String> {
     let mut result = text.to_owned();
     let mut changed = false;
@@ -41,7 +41,7 @@ pub(super) fn told(text: &str) -> Option<String> {
     changed.then_some(result)
 }
 
-/// 回复邮件 em-55 …，然后把 em-55 删了: a name that had its kind before has it again.
+/// 回复邮件 em-55 …，然后把 em-55 删了: repeats the kind at the second mention of a name.
 fn same_kind(text: &str) -> Option<String> {
     let literals = literal::find(text);
     let masked = masked(text, &literals);
@@ -97,7 +97,7 @@ fn bare_name(text: &str, masked: &str) -> Option<String> {
     None
 }
 
-/// The word for its kind beside a literal, and whether it stands after it.
+/// The noun for the kind beside a literal, and whether it follows the literal.
 fn kind_of(text: &str, masked: &str, found: &Found) -> Option<(&'static str, bool)> {
     let before = masked[..found.start].trim_end();
     let lead = KINDS.iter().find(|kind| {
@@ -115,7 +115,7 @@ fn kind_of(text: &str, masked: &str, found: &Found) -> Option<(&'static str, boo
     KINDS_AFTER.iter().find(|kind| after.starts_with(**kind)).map(|kind| (*kind, true))
 }
 
-/// `… from her`, 他的观察: the one person that was named before.
+/// `… from her`, 他的观察: replaces the pronoun by the only person named before.
 fn pronoun(text: &str) -> Option<String> {
     let literals = literal::find(text);
     let masked = masked(text, &literals);
@@ -136,7 +136,7 @@ fn pronoun(text: &str) -> Option<String> {
         let name = han_name(head).or_else(|| given_name(head)).or_else(|| only_quoted(head, &literals))?;
         let rest = &text[place + '他'.len_utf8()..];
         let rest = rest.strip_prefix("名下").map_or(rest.to_owned(), |rest| format!("的{rest}"));
-        // 图谱里已有“甲”，请给它…: a clause that only tells that there is such a thing.
+        // 图谱里已有“甲”，请给它…: drops a clause that only states that the entity exists.
         let known = head.find('，').filter(|comma| {
             let said = head[..*comma].replace(&name, "");
             ["图谱中已有", "图谱里已有", "知识图谱中已有", "知识图谱里已有", "图谱里有", "知识图谱里有"]
@@ -170,7 +170,7 @@ fn pronoun(text: &str) -> Option<String> {
     Some(format!("{}{joint}{name}{}", &text[..at], &text[end..]))
 }
 
-/// The one run of capital words in a text that begins no sentence.
+/// The only run of capitalised words in a text that does not begin a sentence.
 fn capital_name(text: &str, literals: &[Found]) -> Option<String> {
     let mut names: Vec<String> = Vec::new();
     let mut run: Vec<&str> = Vec::new();
@@ -197,14 +197,14 @@ fn capital_name(text: &str, literals: &[Found]) -> Option<String> {
     }
 }
 
-/// The name with which a Chinese text begins, before a blank.
+/// The name at the beginning of a Chinese text, followed by a blank.
 fn han_name(text: &str) -> Option<String> {
     let first = text.split(|c: char| c.is_whitespace() || "，：:,。".contains(c)).next()?;
     let short = (2..=4).contains(&first.chars().count());
     (short && first.chars().all(is_han) && text[first.len()..].starts_with(' ')).then(|| first.to_owned())
 }
 
-/// 给 薛敏 加一条观察: the name between blanks after 给 or after the word for its kind.
+/// 给 薛敏 加一条观察: the name between blanks after 给 or after the noun for its kind.
 fn given_name(text: &str) -> Option<String> {
     let start =
         ["给 ", "实体 ", "节点 "].iter().find_map(|word| text.find(word).map(|at| at + word.len()))?;
@@ -213,7 +213,7 @@ fn given_name(text: &str) -> Option<String> {
     (ends && (2..=8).contains(&name.chars().count()) && name.chars().all(is_han)).then(|| name.to_owned())
 }
 
-/// The one quoted text before a byte, with its quotes.
+/// The only quoted text before a byte offset, with its quotes.
 fn only_quoted(text: &str, literals: &[Found]) -> Option<String> {
     let mut quoted = literals
         .iter()
@@ -222,7 +222,7 @@ fn only_quoted(text: &str, literals: &[Found]) -> Option<String> {
     quoted.next().is_none().then(|| text[first.start..first.end].to_owned())
 }
 
-/// `08:00 London in Tokyo? and in Denver?`, 柏林几点？洛杉矶呢？: the same question about another place.
+/// `08:00 London in Tokyo? and in Denver?`, 柏林几点？洛杉矶呢？: repeats the question for another place.
 fn elliptic(text: &str) -> Option<String> {
     let trimmed = text.trim_end();
     let marks: Vec<usize> = trimmed.match_indices(['?', '？', '，']).map(|(at, _)| at).collect();
@@ -247,7 +247,7 @@ fn elliptic(text: &str) -> Option<String> {
     Some(format!("{head}{joint}{again}"))
 }
 
-/// `my events on A and then those on B`: what `those` are.
+/// `my events on A and then those on B`: replaces `those` by its noun.
 fn those(text: &str) -> Option<String> {
     let (at, word) =
         [" those on ", " those of ", " those in ", " those from ", " the ones on ", " the ones in "]
@@ -261,7 +261,7 @@ fn those(text: &str) -> Option<String> {
         .then(|| format!("{} {first} {preposition} {}", &text[..at], &text[at + word.len()..]))
 }
 
-/// 日程 ev-12 取消，建个：…: a new thing is of the kind that was spoken of.
+/// 日程 ev-12 取消，建个：…: a new thing has the kind that was mentioned before.
 fn another(text: &str) -> Option<String> {
     let (at, word) = ["建个：", "建个:", "建一个：", "新建一个：", "约个：", "新建："]
         .iter()
@@ -271,7 +271,7 @@ fn another(text: &str) -> Option<String> {
     Some(format!("{}{verb}{kind}，{}", &text[..at], &text[at + word.len()..]))
 }
 
-/// `make the folder X and move Y in there`, `read X, then change A to B in it`: the path that was named before.
+/// `make the folder X and move Y in there`, `read X, then change A to B in it`: inserts the path named before.
 fn in_there(text: &str) -> Option<String> {
     let literals = literal::find(text);
     let masked = masked(text, &literals);
@@ -308,7 +308,7 @@ fn in_there(text: &str) -> Option<String> {
     (ends && at < free_text(&masked)).then(|| format!("{}{place}{}", &text[..at], &text[end..]))
 }
 
-/// 新建目录 /data/a，再把 b.txt 移到这个目录里: the folder that was made before.
+/// 新建目录 /data/a，再把 b.txt 移到这个目录里: inserts the folder created before.
 fn into_that(text: &str) -> Option<String> {
     const VERBS: [&str; 11] =
         ["移动到", "移到", "放到", "放进", "移进", "挪到", "挪进", "搬到", "搬进", "移入", "放入"];
@@ -332,7 +332,7 @@ fn into_that(text: &str) -> Option<String> {
     })
 }
 
-/// 新建目录 /data/a，并在里面写一个 b.txt: a file that is created inside has the path of the folder.
+/// 新建目录 /data/a，并在里面写一个 b.txt: prefixes a file that is created inside a folder with the folder's path.
 fn inside(text: &str) -> Option<String> {
     let literals = literal::find(text);
     let (at, word) = ["在里面", "里面", "inside it ", "in it "]

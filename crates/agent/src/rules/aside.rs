@@ -1,5 +1,5 @@
-//! Parts of a request that only say what is not to be done beside it: `… - do not send it`, ，先不发. A plan that leaves that out
-//! does what they say.
+//! Finds parts of a request that only exclude an action: `… - do not send it`, ，先不发. A plan without that action satisfies
+//! them.
 
 use super::filler;
 use super::lexicon;
@@ -33,22 +33,22 @@ const NEGATIONS: [&str; 24] = [
     "但不要",
     "但先别",
 ];
-/// Words that say nothing after its verb.
+/// Words without meaning after the verb of such a part.
 const AFTER: [&str; 24] = [
     "it", "them", "anything", "yet", "now", "just", "for", "the", "that", "this", "mail", "email", "出去",
     "出来", "了", "它", "掉", "啊", "哦", "就行", "邮件", "任何", "东西", "先",
 ];
 
-/// A part that denies something.
+/// A part that excludes an action.
 pub(super) struct Aside {
     start: usize,
     end: usize,
-    /// What is not to be done, as rows of the table of verbs.
+    /// The excluded actions, as rows of the verb table.
     pub(super) deeds: Vec<usize>,
 }
 
 impl Aside {
-    /// The request without it.
+    /// The request without this part.
     pub(super) fn without(&self, request: &str) -> String {
         let before = request.get(..self.start).unwrap_or_default();
         let before = before.trim_end_matches(|c: char| c.is_whitespace() || ",，;；-–—(（".contains(c));
@@ -56,7 +56,7 @@ impl Aside {
     }
 }
 
-/// The last part of a request, where it only denies a deed and the parts before it ask for something.
+/// The last part of a request, if it only excludes an action and the parts before it ask for something.
 pub(super) fn find(request: &str) -> Option<Aside> {
     let literals = literal::find(request);
     let free = |at: usize| !literals.iter().any(|found| found.start <= at && at < found.end);
@@ -70,7 +70,7 @@ pub(super) fn find(request: &str) -> Option<Aside> {
     let start = from + rest.find(|c: char| c.is_alphanumeric())?;
     let end = start + request[start..].trim_end_matches(|c: char| !c.is_alphanumeric()).len();
     let said = request.get(start..end)?.to_lowercase().replace('’', "'");
-    // ，先存着不发: that it stays as it is may be said first.
+    // ，先存着不发: words for keeping something may come first.
     let kept = ["先存着", "存着", "先放着", "先留着", "放着", "留着", "存起来", "先保存"];
     let lead = kept.iter().filter(|word| said.starts_with(**word)).map(|word| word.len()).max().unwrap_or(0);
     let said = said.get(lead..)?.trim_start_matches(['，', ',', ' ']).to_owned();
@@ -99,7 +99,7 @@ pub(super) fn find(request: &str) -> Option<Aside> {
     (known && asks).then(|| Aside { start, end, deeds: verb.meaning.deeds.clone() })
 }
 
-/// Whether a tool does, by its name, something that a part denies.
+/// Whether a tool's name denotes an excluded action.
 pub(super) fn is_denied(aside: &Aside, tool: &str) -> bool {
     let name = super::parameter::words(tool).join(" ");
     let spots = lexicon::spots(&name, &tokens(&name), &|_| false);

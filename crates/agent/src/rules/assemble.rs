@@ -1,4 +1,4 @@
-//! Puts a plan together: which clauses are steps, which only tell more, and what is said when something lacks.
+//! Assembles a plan: decides which clauses are steps and which only add details, and reports what is missing.
 
 use jiff::civil::Date;
 use toolhub_core::RawJson;
@@ -15,24 +15,24 @@ use super::split::{self, Clause};
 use super::{choose, fan, inherit, probe, problem, unserved, verb_class};
 use crate::plan::{Complexity, Plan, Slot, Step, StepId, Unfinished, Unproven};
 
-/// How much less may speak for a tool that the words prove than for one that they do not.
+/// Score by which a proven tool may be below an unproven one and still be preferred.
 const LESS: f32 = 1.0;
 
-/// A step while the plan is put together.
+/// A step under construction.
 struct Draft {
     choice: Choice,
     clause: Clause,
 }
 
 impl Draft {
-    /// Every call it stands for, with where the text begins that tells its arguments.
+    /// All calls of this step, each with the start of the text that contains its arguments.
     fn calls(&self, text: &str, today: Date) -> Vec<(usize, Choice)> {
         let reading = Reading::of(&text[self.clause.start..self.clause.end], today);
         fan::out(&self.choice, &reading).into_iter().map(|call| (self.clause.start, call)).collect()
     }
 }
 
-/// Plans a text that has narrow letters.
+/// Plans a text with normalised (half-width) characters.
 pub(super) fn assemble(text: &str, candidates: &Candidates, today: Date) -> Plan {
     let reading = Reading::of(text, today);
     let about = choose::wish(&reading);
@@ -53,7 +53,7 @@ pub(super) fn assemble(text: &str, candidates: &Candidates, today: Date) -> Plan
     if drafts.len() < 2 {
         let whole = Clause { start: 0, end: text.len() };
         if let Some(choice) = chooser.choose(&reading, text, &[]) {
-            // A look that one clause asks for does not become a change that is not proven.
+            // A read-only request in one clause is not replaced by an unproven change.
             let looks = drafts.iter().any(|draft| verb_class::is_harmless(&draft.choice));
             let unproven = !verb_class::is_harmless(&choice) && {
                 let calls = fan::out(&choice, &reading);
@@ -101,7 +101,7 @@ pub(super) fn assemble(text: &str, candidates: &Candidates, today: Date) -> Plan
     }
     if !plan.steps.is_empty() {
         plan.unserved = unserved::parts(text, &clauses, &served(&drafts, text, today));
-        // What is only looked at instead of what a part asks for serves nothing.
+        // Read-only steps that replace an unserved part are of no use without that part.
         let instead = |step: &Step| plan.unserved.iter().any(|part| part.contains(step.description.as_str()));
         if plan.changing.is_empty() && plan.steps.iter().all(instead) {
             return Plan { problems: vec![problem::no_tool(text.trim())], ..Plan::default() };
@@ -110,8 +110,8 @@ pub(super) fn assemble(text: &str, candidates: &Candidates, today: Date) -> Plan
     plan
 }
 
-/// Whether the one clause that is a step has every particular that the same tool would take from the whole request: what else the
-/// request says is no part of its arguments.
+/// Whether the only clause that is a step has every value that the same tool would take from the whole request, so that the
+/// rest of the request does not belong to its arguments.
 fn says_as_much(draft: &Draft, whole: &Choice, reading: &Reading<'_>) -> bool {
     let clause = draft.clause;
     let value = |slot: &Option<Candidate>| slot.as_ref().map(|slot| slot.value.clone());
@@ -123,7 +123,7 @@ fn says_as_much(draft: &Draft, whole: &Choice, reading: &Reading<'_>) -> bool {
         .filter(|(_, (own, other))| value(own) != value(other))
         .map(|(parameter, (own, _))| (parameter, own.is_some()))
         .collect();
-    // Only texts that reach as far as they can are longer for the words of another part.
+    // Only open-ended texts may be longer because of words of another part.
     let reaches = |(parameter, told): &(&Parameter, bool)| {
         let list = matches!(&parameter.shape, Shape::List(item) if item.shape == Shape::Text);
         parameter.role == Role::Query
@@ -142,8 +142,8 @@ fn says_as_much(draft: &Draft, whole: &Choice, reading: &Reading<'_>) -> bool {
         })
 }
 
-/// Takes the one other tool that the words prove, where the chosen one changes something and is not proven by them, or lacks
-/// something.
+/// If the chosen tool changes something and is unproven or incomplete, replaces it by the only other tool that the words
+/// prove.
 fn prefer_proven(drafts: &mut Vec<Draft>, unfinished: &mut Vec<Draft>, text: &str, today: Date) {
     let proven = |draft: &Draft| -> Option<Choice> {
         let reading = Reading::of(&text[draft.clause.start..draft.clause.end], today);
@@ -177,7 +177,7 @@ fn prefer_proven(drafts: &mut Vec<Draft>, unfinished: &mut Vec<Draft>, text: &st
     }
 }
 
-/// How often plans are right that leave so much unused, by measurement.
+/// The measured share of right plans, by the number of unused words.
 fn confidence(unused: &Unused) -> f64 {
     match unused.words() {
         words if words < 0.75 => 0.9,
@@ -186,12 +186,12 @@ fn confidence(unused: &Unused) -> f64 {
     }
 }
 
-/// Where the calls of a plan were read from, and what they are.
+/// The calls of a plan, each with the start of its text.
 fn served(drafts: &[Draft], text: &str, today: Date) -> Vec<(usize, Choice)> {
     drafts.iter().flat_map(|draft| draft.calls(text, today)).collect()
 }
 
-/// The clauses that are steps, and those that would be if they said more.
+/// The clauses that are complete steps, and those with missing arguments.
 fn by_clause(
     text: &str,
     clauses: &[Clause],
@@ -200,7 +200,7 @@ fn by_clause(
 ) -> (Vec<Draft>, Vec<Draft>) {
     let mut drafts: Vec<Draft> = Vec::new();
     let mut unfinished: Vec<Draft> = Vec::new();
-    // Where the words begin that no step has used yet.
+    // Start of the words that no step has used yet.
     let mut open: Option<usize> = None;
     for clause in clauses {
         let own = &text[clause.start..clause.end];
@@ -210,7 +210,7 @@ fn by_clause(
         let earlier: Vec<Choice> = drafts.iter().map(|draft| draft.choice.clone()).collect();
         let earlier: Vec<&Choice> = earlier.iter().collect();
         let bare = Reading::of(own, Date::ZERO);
-        // `… and the last 3 commits`: what the clause before looks at in its verb, this one does in the same.
+        // `… and the last 3 commits`: without a verb of its own, the clause continues the read-only clause before it.
         let goes_on = drafts.last().is_some_and(|last| {
             verb_class::is_harmless(&last.choice) && own.trim_start().starts_with(|c: char| c.is_alphabetic())
         }) && choose::wish(&bare).speaks_of_own();
@@ -220,12 +220,12 @@ fn by_clause(
             || !probe::needs(&bare).is_empty()
             || goes_on
             || questions && choose::wish(&bare).speaks_of_own();
-        // What an unfinished step lacks may be told now.
+        // This clause may contain the missing arguments of an unfinished step.
         if let Some(begun) = unfinished.last() {
             let mut again = chooser.again(&begun.choice, &reading);
             inherit::inherit(&mut again, &text[scope.start..scope.end], &earlier);
             if again.is_whole() {
-                // `the status and the diff of X`: the clause may ask for something of its own, too.
+                // `the status and the diff of X`: the clause may also be a step of its own.
                 let other = chooser.choose(&bare, own, &earlier).filter(|other| {
                     begins_with_article(own) && goes_on_about(&again, other) && asks_again(&again, other)
                 });
@@ -244,7 +244,7 @@ fn by_clause(
             join(&mut last.choice, choice);
             continue;
         }
-        // 不要了，删掉吧: what is said twice is done once.
+        // 不要了，删掉吧: an action that is stated twice is done once.
         if drafts.last().is_some_and(|last| repeats(&choice, &last.choice)) {
             continue;
         }
@@ -259,7 +259,7 @@ fn by_clause(
             open = Some(from);
         }
     }
-    // What comes after the last step may tell more about it.
+    // The text after the last step may add details to it.
     if let (Some(from), Some(last)) = (open, drafts.last_mut())
         && unfinished.is_empty()
         && let Some(end) = clauses.last().map(|clause| clause.end).filter(|end| *end > from)
@@ -275,13 +275,13 @@ fn by_clause(
     (drafts, unfinished)
 }
 
-/// `… and the diff of X`: whether a clause begins with another thing.
+/// `… and the diff of X`: whether a clause begins with a new noun phrase.
 fn begins_with_article(clause: &str) -> bool {
     let lower = clause.trim_start().to_lowercase();
     ["the ", "its ", "their "].iter().any(|word| lower.starts_with(word))
 }
 
-/// Whether two tools only look, and the second lacks nothing.
+/// Whether both tools are read-only, and the second has all its arguments.
 fn goes_on_about(first: &Choice, second: &Choice) -> bool {
     verb_class::is_harmless(first)
         && verb_class::is_harmless(second)
@@ -289,7 +289,7 @@ fn goes_on_about(first: &Choice, second: &Choice) -> bool {
         && !second.is_empty()
 }
 
-/// Whether a clause asks for another tool with the same particular.
+/// Whether the second choice is another tool with the same path.
 fn asks_again(first: &Choice, second: &Choice) -> bool {
     let path = |choice: &Choice| {
         let mut slots = choice.parameters.iter().zip(&choice.filling.slots);
@@ -301,7 +301,7 @@ fn asks_again(first: &Choice, second: &Choice) -> bool {
     first.tool.name() != second.tool.name() && path(first).is_some() && path(first) == path(second)
 }
 
-/// Whether a clause tells more about the step before it: the same tool, and nothing that step has otherwise.
+/// Whether a clause adds details to the step before it: the same tool, and only arguments that the step lacks.
 fn adds(choice: &Choice, before: &Choice) -> bool {
     let own = choice.filling.slots.iter().zip(&before.filling.slots).filter(|(slot, _)| {
         slot.as_ref().is_some_and(|slot| slot.end > slot.start || slot.score > 0.0 && slot.start > 0)
@@ -314,7 +314,7 @@ fn adds(choice: &Choice, before: &Choice) -> bool {
     choice.tool.name() == before.tool.name() && fresh && some
 }
 
-/// Whether a clause says nothing of its own, and asks for the same once more.
+/// Whether a clause has no values of its own and repeats the step before it.
 fn repeats(choice: &Choice, before: &Choice) -> bool {
     let own = choice.filling.slots.iter().flatten().any(|slot| slot.end > slot.start);
     choice.tool.name() == before.tool.name() && !own && !choice.parameters.is_empty()
@@ -323,7 +323,7 @@ fn repeats(choice: &Choice, before: &Choice) -> bool {
 fn join(before: &mut Choice, choice: Choice) {
     for (old, new) in before.filling.slots.iter_mut().zip(choice.filling.slots) {
         if old.is_none() {
-            // It was said in another clause: here it takes no place.
+            // The value belongs to another clause: it has no range in this one.
             *old = new.map(|new| Candidate { start: 0, end: 0, ..new });
         }
     }

@@ -1,13 +1,14 @@
-//! Paths with blanks in them: `/data/ann/My Documents/Plan.xlsx`, `sales figures.xlsx`, where the words around leave no doubt.
+//! Finds paths that contain blanks, if the words around them are unambiguous: `/data/ann/My Documents/Plan.xlsx`, `sales
+//! figures.xlsx`.
 
 use super::literal::{Literal, begins_word, is_ending};
 use super::phrase::is_stop;
 use super::split;
 use super::token::is_han;
 
-/// Words of one path past this many are a sentence.
+/// Maximum number of words of a path; longer runs are sentences.
 const MOST_WORDS: usize = 6;
-/// Words that say what kind of thing a file is, and are no part of its name.
+/// Nouns for kinds of files, which are not part of a file name.
 const KINDS: [&str; 16] = [
     "file",
     "workbook",
@@ -26,18 +27,17 @@ const KINDS: [&str; 16] = [
     "text",
     "log",
 ];
-/// Words before which the name of a file begins.
+/// Prepositions and verbs before a file name.
 const BEFORE: [&str; 8] = ["of", "in", "from", "into", "open", "to", "inside", "within"];
 
-/// The path that begins at a byte and has a blank in it.
+/// The path with a blank that begins at a byte offset.
 pub(super) fn read(text: &str, at: usize) -> Option<(Literal, usize)> {
     if !begins_word(text, at) || text[..at].ends_with(['/', '\\', '.', '-', '_', '~', ':']) {
         return None;
     }
     let rest = &text[at..];
     let first = rest.split(' ').next()?;
-    // Nobody writes the marks of a Chinese sentence into a path: what comes after one is another clause.
-    // A comma after a file ends it, too.
+    // Chinese punctuation does not occur in paths: it starts a new clause. A comma after a file name ends it, too.
     if first.contains(['，', '。', '；', '、', '！', '？', '：']) || first.ends_with([',', ';']) {
         return None;
     }
@@ -56,7 +56,7 @@ pub(super) fn read(text: &str, at: usize) -> Option<(Literal, usize)> {
         return None;
     }
     let mut end = first.len();
-    // Whether a folder's mark stands between two words: nothing but a path has that.
+    // Whether a path separator occurs between words, which is the case in paths only.
     let rooted = is_folder(first);
     for word in rest[end..].split(' ').skip(1).take(MOST_WORDS) {
         let bare = word.trim_end_matches(['.', ',', ';', '?', '!', ')', ':', '，', '。', '；', '？', '！']);
@@ -68,7 +68,7 @@ pub(super) fn read(text: &str, at: usize) -> Option<(Literal, usize)> {
             end += 1 + cut.len();
             return Some((Literal::Path(rest[..end].to_owned()), end));
         }
-        // 里的, 移到: what is said of a path is no part of it.
+        // 里的, 移到: words that follow a path are not part of it.
         let said = ["里", "中", "下", "的", "目录", "文件夹", "和", "与", "到", "移", "重", "改", "上"];
         if bare.contains('*') || said.iter().any(|word| bare.starts_with(word)) {
             return None;
@@ -82,14 +82,14 @@ pub(super) fn read(text: &str, at: usize) -> Option<(Literal, usize)> {
     None
 }
 
-/// Whether the word before says that a file is named now.
+/// Whether the word before announces a file name.
 fn follows_file(before: &str) -> bool {
     let before = before.trim_end();
     let last = before.rsplit(' ').next().unwrap_or_default().to_lowercase();
     ["file", "workbook", "document", "spreadsheet"].contains(&last.as_str())
 }
 
-/// `my files/a note.txt` after the word `file`: all words up to the end of a file's name, where a folder stands among them.
+/// `my files/a note.txt` after the word `file`: all words up to the file extension, if a folder is among them.
 fn after_file(rest: &str) -> Option<(Literal, usize)> {
     let mut end = 0;
     for (place, word) in rest.split(' ').take(MOST_WORDS).enumerate() {
@@ -129,13 +129,13 @@ fn ends_file(word: &str) -> bool {
         .is_some_and(|(stem, ending)| !stem.is_empty() && is_ending(&ending.to_ascii_lowercase()))
 }
 
-/// A word inside a path that begins with a folder.
+/// Whether a word may be inside a path that begins with a folder.
 fn is_part(word: &str) -> bool {
     let sentence = is_stop(word) || split::is_verb(word) || KINDS.contains(&word.to_lowercase().as_str());
     (word.contains(['/', '\\']) || !sentence) && !word.contains(['"', '\'', '(', '=', '“', '”'])
 }
 
-/// A small word that could begin the name of a file and is no word of a request.
+/// Whether a lower-case word may be part of a file name and is not a common word of requests.
 fn is_plain(word: &str) -> bool {
     !word.is_empty()
         && word

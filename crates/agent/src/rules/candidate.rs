@@ -1,4 +1,4 @@
-//! Values that a parameter could have, each with where it was said and how well it fits.
+//! Candidate values of a parameter, each with its text range and score.
 
 use serde_json::Value as Json;
 
@@ -7,41 +7,41 @@ use super::mention::Reading;
 use super::parameter::{Parameter, Shape};
 use super::{flag, number_value, plural, text_value};
 
-/// A value that a parameter could have.
+/// A candidate value of a parameter.
 #[derive(Debug, Clone)]
 pub(super) struct Candidate {
     pub(super) value: Given,
-    /// What it was read from; two parameters do not share it.
+    /// The byte range of the source text. Two parameters do not share a range.
     pub(super) start: usize,
     pub(super) end: usize,
     pub(super) score: f32,
 }
 
-/// Where a value comes from.
+/// The origin of a value.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Given {
     /// From the words of the request.
     Said(Json),
-    /// From what an earlier step will come to.
+    /// The result of an earlier step.
     Result,
 }
 
-/// What is known of the tool and the text while candidates are looked for.
+/// The text and the tool for which candidates are searched.
 pub(super) struct Scene<'a> {
     pub(super) reading: &'a Reading<'a>,
     pub(super) stems: Vec<String>,
-    /// The stems of the tool's own words: they tell what it does and not what with.
+    /// The stems of the tool's own words. They denote its action and are not values.
     pub(super) tool_words: Vec<String>,
 }
 
-/// What a value that fits well scores without any label.
+/// Score of a value that fits well without a label.
 pub(super) const GOOD: f32 = 2.0;
-/// What a value that may fit scores.
+/// Score of a value that may fit.
 pub(super) const FAIR: f32 = 1.0;
-/// What a value that is hardly more than a guess scores.
+/// Score of a value that is little more than a guess.
 pub(super) const POOR: f32 = 0.5;
 
-/// Everything that could be the value of a parameter.
+/// All candidate values of a parameter.
 pub(super) fn candidates(parameter: &Parameter, scene: &Scene<'_>) -> Vec<Candidate> {
     let places = labels::places(&parameter.labels, scene.reading, &scene.stems);
     let mut found = match &parameter.shape {
@@ -60,11 +60,11 @@ pub(super) fn candidates(parameter: &Parameter, scene: &Scene<'_>) -> Vec<Candid
     found
 }
 
-/// Candidates past this many are guesses.
+/// Maximum number of candidates; later ones are guesses.
 const MOST: usize = 24;
 
 impl Scene<'_> {
-    /// How plainly a place of the text is labelled with one of these labels.
+    /// The strength with which one of these labels marks a range of the text.
     pub(super) fn labelled(&self, places: &[Place], start: usize, end: usize) -> f32 {
         let near = places.iter().map(|place| labels::closeness(*place, self.reading, start, end));
         near.fold(0.0, f32::max)

@@ -1,4 +1,4 @@
-//! The tools that a plan may use: what was found for each part of a request.
+//! The tools that a plan may use: the search results for each part of a request.
 
 use std::collections::HashMap;
 
@@ -12,19 +12,19 @@ use super::probe;
 use super::skeleton;
 use super::split;
 
-/// Tools that are looked at for each part.
+/// Maximum number of search results per part.
 const LOOKED_AT: usize = 10;
-/// Parts past this many are not looked for; a request of so many is not one to plan without a model.
+/// Maximum number of parts to search for. Requests with more parts are not planned without a model.
 const MOST_PARTS: usize = 24;
 
-/// What was found for each part of one request.
+/// The search results for each part of one request.
 #[derive(Debug, Clone, Default)]
 pub struct Candidates {
     searches: HashMap<String, Search>,
 }
 
 impl Candidates {
-    /// Asks a finder for everything that a plan for `request` needs to know.
+    /// Runs all searches that a plan for `request` needs.
     pub async fn gather(request: &str, finder: &dyn ToolFinder) -> Self {
         let mut found = Self::default();
         for part in sub_requests(request) {
@@ -34,7 +34,7 @@ impl Candidates {
         found
     }
 
-    /// Adds what was found for one of the texts that [`sub_requests`] names.
+    /// Adds the search result for one of the texts from [`sub_requests`].
     pub fn add(&mut self, part: impl Into<String>, search: Search) {
         self.searches.insert(part.into(), search);
     }
@@ -49,11 +49,11 @@ impl Candidates {
     }
 }
 
-/// The texts to search tools for, each once: the whole request, its clauses, and what its contents suggest.
+/// The texts to search tools for, without duplicates: the whole request, its clauses, and queries derived from its contents.
 pub fn sub_requests(request: &str) -> Vec<String> {
     let plain = super::plain(request);
     let text = plain.as_str();
-    // The day does not matter for where a text is cut.
+    // Splitting does not depend on the date.
     let reading = Reading::of(text, Date::ZERO);
     let mut found = vec![text.to_owned()];
     found.extend(skeleton::skeleton(&reading));

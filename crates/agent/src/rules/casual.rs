@@ -1,5 +1,5 @@
-//! Casual words of a request, replaced by the plain ones that the other tables have: `ditch the tab X`, 瞅一眼. What is handed on
-//! unchanged (quotes, paths, free texts after a label) stays as it is.
+//! Replaces colloquial words of a request by the words in the other tables: `ditch the tab X`, 瞅一眼. Quotes, paths and free
+//! text after a label are not changed.
 
 use std::sync::LazyLock;
 
@@ -9,16 +9,16 @@ use super::rephrase::masked;
 
 const TABLE: &str = include_str!("../../data/casual.tsv");
 
-/// How a phrase of the table is read.
+/// How a phrase of the table is applied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Reading {
-    /// It says nothing, and is left out.
+    /// The phrase has no meaning and is removed.
     Drop,
-    /// It is replaced where a verb stands.
+    /// The phrase is replaced in the position of a verb.
     Verb,
-    /// The same, where a place to go follows in its clause.
+    /// The same, if a destination follows in its clause.
     Into,
-    /// It is replaced anywhere.
+    /// The phrase is replaced anywhere.
     Say,
 }
 
@@ -28,7 +28,7 @@ struct Entry {
     phrase: String,
 }
 
-/// The longest phrases first.
+/// Sorted by length, longest first.
 static ENTRIES: LazyLock<Vec<Entry>> = LazyLock::new(|| {
     let mut entries = Vec::new();
     for line in TABLE.lines().filter(|line| !line.starts_with('#')) {
@@ -75,7 +75,7 @@ const BEFORE_VERBS: [&str; 24] = [
     "go and ",
     "…",
 ];
-/// Labels of free texts: what follows one is handed on as it is.
+/// Labels of free text. The text after a label is not changed.
 const LABELS: [&str; 25] = [
     "message:",
     "msg:",
@@ -103,12 +103,12 @@ const LABELS: [&str; 25] = [
     "说：",
     "写着",
 ];
-/// Words before a place to go.
+/// Prepositions before a destination.
 const GOING: [&str; 4] = [" into ", " in ", " to ", " under "];
 
-/// Where the first free text of a masked request begins.
+/// Byte offset of the first free text in a masked request.
 pub(super) fn free_text(masked: &str) -> usize {
-    // 回复邮件 m2：好的，周三见: what is answered is a text.
+    // 回复邮件 m2：好的，周三见: the text of a reply is free text.
     let answer = ["回复", "答复", "回信", "reply"].iter().find_map(|verb| {
         let from = masked.find(verb)?;
         ["：", ": "]
@@ -124,7 +124,7 @@ pub(super) fn free_text(masked: &str) -> usize {
         .unwrap_or(masked.len())
 }
 
-/// The request in plain words; none where nothing changes.
+/// The request in plain words; `None` if nothing changes.
 pub(super) fn plain(text: &str) -> Option<String> {
     let mut result = text.to_owned();
     let mut changed = false;
@@ -138,9 +138,9 @@ pub(super) fn plain(text: &str) -> Option<String> {
     (changed && !result.is_empty()).then(|| result.to_owned())
 }
 
-/// The text with the first place replaced at which an entry is meant.
+/// The text with the first applicable occurrence of an entry replaced.
 fn replaced(text: &str, entry: &Entry) -> Option<String> {
-    // Most phrases do not occur: literals are only read where one does.
+    // Fast path: most phrases do not occur, and finding literals is expensive.
     if !text.to_ascii_lowercase().replace('’', "'").contains(&entry.phrase)
         || text.contains('’') && entry.phrase.contains('\'')
     {
@@ -180,7 +180,7 @@ fn replaced(text: &str, entry: &Entry) -> Option<String> {
     Some(format!("{before}{}{after}", entry.plain))
 }
 
-/// Whether a path stands right after a byte.
+/// Whether a path directly follows a byte offset.
 fn moves_file(literals: &[Found], at: usize) -> bool {
     literals.iter().any(|found| {
         let path = match &found.literal {
@@ -211,7 +211,7 @@ fn is_meant(masked: &str, start: usize, end: usize, entry: &Entry) -> bool {
         Reading::Into => {
             let clause = &masked[end..];
             let clause = &clause[..clause.find([';', '.']).unwrap_or(clause.len())];
-            // `chuck FILE into FOLDER`: something, and where it goes.
+            // `chuck FILE into FOLDER`: requires an object and a destination.
             let thing = clause.trim_start().starts_with('#');
             is_verb()
                 && thing
@@ -224,7 +224,7 @@ fn is_meant(masked: &str, start: usize, end: usize, entry: &Entry) -> bool {
                     })
                 })
         }
-        // `thanks` is a word of its own in a request, and closes a part of it.
+        // `thanks` must be a separate word at the beginning or end of a part.
         Reading::Drop => {
             let alone = |c: Option<char>| c.is_none_or(|c| !c.is_alphanumeric());
             if !entry.phrase.is_ascii() {

@@ -1,4 +1,4 @@
-//! Which cells of a request are a parameter's.
+//! Finds the cell references for a parameter.
 
 use serde_json::Value as Json;
 
@@ -7,7 +7,7 @@ use super::literal::Literal;
 use super::mention::{Mention, Value};
 use super::parameter::Parameter;
 
-/// The corners of a range, for parameters that want one each: `B1:B10`, `C2 到 C5`.
+/// The corners of a range, for parameters that take one corner each: `B1:B10`, `C2 到 C5`.
 pub(super) fn corners(parameter: &Parameter, scene: &Scene<'_>) -> Vec<Candidate> {
     let first = parameter.has_word(&["start", "begin", "first", "from"]);
     let last = parameter.has_word(&["end", "last", "to", "stop"]);
@@ -16,7 +16,7 @@ pub(super) fn corners(parameter: &Parameter, scene: &Scene<'_>) -> Vec<Candidate
     for (at, mention) in mentions.iter().enumerate() {
         let Value::Literal(Literal::Cells(cells)) = &mention.value else { continue };
         if let Some((start, end)) = cells.split_once(':') {
-            // Each corner has its own place, so that one range serves both.
+            // Each corner has its own range, so that one cell range can fill both parameters.
             let middle = mention.start + start.len();
             if first {
                 let value = Given::Said(Json::from(start));
@@ -46,7 +46,7 @@ pub(super) fn corners(parameter: &Parameter, scene: &Scene<'_>) -> Vec<Candidate
         if ends || starts {
             found.push(Candidate { value, start: mention.start, end: mention.end, score: GOOD + 1.0 });
         } else if last {
-            // A cell alone is where something starts, not where it ends.
+            // A single cell is the start of a range, not its end.
             found.push(Candidate { value, start: mention.start, end: mention.end, score: -1.0 });
         }
     }

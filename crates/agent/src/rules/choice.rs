@@ -1,4 +1,4 @@
-//! Which of a schema's listed values a request means, in its own words or in those of the other language.
+//! Finds the values of a schema's `enum` that a request refers to, in English or Chinese.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -11,7 +11,7 @@ use super::parameter::words;
 
 const TABLE: &str = include_str!("../../data/choices.tsv");
 
-/// What people say for a value.
+/// Words used for a value, by value.
 static SPOKEN: LazyLock<HashMap<&'static str, Vec<&'static str>>> = LazyLock::new(|| {
     let mut spoken: HashMap<&'static str, Vec<&'static str>> = HashMap::new();
     for row in TABLE.lines().filter(|line| !line.starts_with('#')) {
@@ -27,10 +27,10 @@ static SPOKEN: LazyLock<HashMap<&'static str, Vec<&'static str>>> = LazyLock::ne
 
 const KINDS: &str = include_str!("../../data/kinds.tsv");
 
-/// The values that parameters of such a name have where their schema lists none.
+/// The usual values of parameters with such a name, if their schema lists none.
 pub(super) fn kinds(words: &[String]) -> Vec<Value> {
     let rows = KINDS.lines().filter(|line| !line.starts_with('#'));
-    // The last word of a name says most: a border's colour is a colour.
+    // The last word of a name is the most significant: a border's colour is a colour.
     let row = rows
         .filter_map(|row| row.split_once('\t'))
         .filter_map(|(names, values)| {
@@ -41,7 +41,7 @@ pub(super) fn kinds(words: &[String]) -> Vec<Value> {
     row.map(|(_, values)| values.split_whitespace().map(Value::from).collect()).unwrap_or_default()
 }
 
-/// The ways in which a listed value may be said.
+/// The words and phrases for a listed value.
 fn sayings(value: &str, description: &str) -> Vec<Label> {
     let lower = value.to_lowercase();
     let mut found = vec![Label::new(&words(value).join("_"), 4.0)];
@@ -50,7 +50,7 @@ fn sayings(value: &str, description: &str) -> Vec<Label> {
     }
     found.extend(SPOKEN.get(lower.as_str()).into_iter().flatten().map(|name| Label::new(name, 2.6)));
     found.extend(described(&lower, description));
-    // One character is part of too many words.
+    // A single character is part of too many words.
     let telling = |label: &Label| {
         let alone = |word: &String| {
             word.chars().nth(1).is_some() || word == "男" || word == "女" || !super::name::has_han(word)
@@ -62,7 +62,7 @@ fn sayings(value: &str, description: &str) -> Vec<Label> {
     found
 }
 
-/// `'a' for apples`, `m (meters)`, `1 = low`: what a description says beside a value.
+/// `'a' for apples`, `m (meters)`, `1 = low`: the explanation of a value in a description.
 fn described(value: &str, description: &str) -> Option<Label> {
     let lower = description.to_lowercase();
     let at = lower.find(&format!("'{value}'")).or_else(|| lower.find(&format!("`{value}`")))?;
@@ -78,14 +78,14 @@ fn described(value: &str, description: &str) -> Option<Label> {
     short.then(|| Label::new(&said.replace(' ', "_"), 2.4))
 }
 
-/// A listed value that a request says.
+/// A listed value and its place in the request.
 #[derive(Debug, Clone)]
 pub(super) struct Chosen {
     pub(super) value: Value,
     pub(super) place: Place,
 }
 
-/// The listed values that a text says, in its order; of those at one place the one that is said most plainly.
+/// The listed values in a text, in its order; of overlapping ones the strongest.
 pub(super) fn chosen(
     choices: &[Value],
     description: &str,
@@ -102,7 +102,7 @@ pub(super) fn chosen(
         for place in labels::places(&sayings(&said, description), reading, stems) {
             found.push(Chosen { value: choice.clone(), place });
         }
-        // `Europe` where a list has `European`.
+        // `Europe` for the listed value `European`.
         for token in
             reading.tokens.iter().filter(|token| labels::alike(&said, token.text) && !token.is(&said))
         {
@@ -111,7 +111,7 @@ pub(super) fn chosen(
         }
     }
     let length = |chosen: &Chosen| chosen.place.end - chosen.place.start;
-    // `with sizes, sorted by size`: what something is done by is meant.
+    // `with sizes, sorted by size`: the value after `by` is preferred.
     for one in &mut found {
         let before = reading.text.get(..one.place.start).unwrap_or_default().trim_end();
         one.place.strength += if before.ends_with(" by") || before.ends_with('按') { 0.5 } else { 0.0 };
@@ -125,7 +125,7 @@ pub(super) fn chosen(
     for chosen in found {
         let overlaps =
             |other: &Chosen| other.place.start < chosen.place.end && chosen.place.start < other.place.end;
-        // A longer saying that contains this one is what was meant: `premium economy` is not `economy`.
+        // The longer of overlapping phrases counts: `premium economy` is not `economy`.
         if !kept.iter().any(|other| overlaps(other) || other.value == chosen.value) {
             kept.push(chosen);
         } else if let Some(other) = kept
@@ -136,7 +136,7 @@ pub(super) fn chosen(
         }
     }
     kept.sort_by_key(|chosen| chosen.place.start);
-    // `local and remote` of `local`, `remote` and `all`: who names every other value means all of them.
+    // `local and remote` of `local`, `remote` and `all`: a request that names all other values means `all`.
     let is_all = |chosen: &Chosen| chosen.value.as_str() == Some("all");
     let others = choices.iter().filter(|choice| choice.as_str() != Some("all")).count();
     if others > 1 && others < choices.len() && kept.iter().filter(|chosen| !is_all(chosen)).count() == others
@@ -148,7 +148,7 @@ pub(super) fn chosen(
     kept
 }
 
-/// How many of the listed values the words of a tool name, in any of the ways they are said.
+/// The number of listed values that the words of a tool contain, in any of their forms.
 pub(super) fn named_by(choices: &[Value], tool_words: &[String]) -> usize {
     let said = |choice: &&Value| {
         let value = choice.as_str().unwrap_or_default().to_lowercase();
@@ -158,11 +158,11 @@ pub(super) fn named_by(choices: &[Value], tool_words: &[String]) -> usize {
     choices.iter().filter(said).count()
 }
 
-/// Names of languages or currencies in a text, with the table's code.
+/// Names of languages or currencies in a text, with the code from the table.
 pub(super) fn spoken_codes(codes: &[&'static str], reading: &Reading<'_>, stems: &[String]) -> Vec<Chosen> {
     let values: Vec<Value> = codes.iter().map(|code| Value::from(*code)).collect();
     let mut found = chosen(&values, "", reading, stems);
-    // `it` and `de` are words before they are codes.
+    // Two-letter codes such as `it` and `de` are also words.
     let is_name = |chosen: &Chosen| {
         reading
             .text
@@ -173,10 +173,10 @@ pub(super) fn spoken_codes(codes: &[&'static str], reading: &Reading<'_>, stems:
     found
 }
 
-/// The languages that are known by name.
+/// Languages with names in the table.
 pub(super) const LANGUAGES: [&str; 12] =
     ["en", "zh", "ja", "ko", "fr", "de", "es", "ru", "it", "pt", "ar", "hi"];
-/// The currencies that are known by name.
+/// Currencies with names in the table.
 pub(super) const CURRENCIES: [&str; 12] =
     ["usd", "cny", "eur", "gbp", "jpy", "krw", "hkd", "aud", "cad", "chf", "inr", "sgd"];
 

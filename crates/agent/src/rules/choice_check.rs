@@ -1,4 +1,4 @@
-//! What the arguments of a choice say for it or against it.
+//! Checks of a choice's arguments that count for or against it.
 
 use super::candidate::{Candidate, GOOD, Given};
 use super::choose::Choice;
@@ -8,10 +8,10 @@ use super::parameter::Shape;
 use super::role::Role;
 use super::verb_class;
 
-/// How well a record fits whose members were all told.
+/// Minimum score of a record all of whose members are given.
 const RECORD: f32 = 3.0;
 
-/// Whether all that a tool for looking needs is a list, and it got one member.
+/// Whether the only required parameter of a read-only tool is a list, and it got one item.
 pub(super) fn is_list_of_one(choice: &Choice) -> bool {
     let mut required =
         choice.parameters.iter().zip(&choice.filling.slots).filter(|(parameter, _)| parameter.required);
@@ -22,7 +22,7 @@ pub(super) fn is_list_of_one(choice: &Choice) -> bool {
     one && required.next().is_none() && verb_class::is_harmless(choice)
 }
 
-/// Whether the one thing that a tool needs was told as a record, each member by its role.
+/// Whether the only required parameter is a list of records whose members were all found by their roles.
 pub(super) fn is_record(choice: &Choice) -> bool {
     let mut required =
         choice.parameters.iter().zip(&choice.filling.slots).filter(|(parameter, _)| parameter.required);
@@ -37,13 +37,13 @@ pub(super) fn is_record(choice: &Choice) -> bool {
     first && required.next().is_none()
 }
 
-/// Whether a tool takes a time zone and got none.
+/// Whether a tool has a time zone parameter without a value.
 pub(super) fn leaves_zone(choice: &Choice) -> bool {
     let mut slots = choice.parameters.iter().zip(&choice.filling.slots);
     slots.any(|(parameter, slot)| parameter.role == Role::Zone && slot.is_none())
 }
 
-/// Whether a text points at cells that a call would leave alone.
+/// Whether a text refers to cells that the call would not touch.
 pub(super) fn points_elsewhere(choice: &Choice, asked: &Reading<'_>) -> bool {
     let given: Vec<String> = choice
         .filling
@@ -61,7 +61,7 @@ pub(super) fn points_elsewhere(choice: &Choice, asked: &Reading<'_>) -> bool {
     });
     let mut pointed = cells.peekable();
     let letters = |cell: &str| cell.trim_end_matches(|c: char| c.is_ascii_digit()).to_owned();
-    // A column or a row of it may have been meant: `B1:B9` for column B.
+    // The cells may stand for a column or a row: `B1:B9` for column B.
     let whole = choice.parameters.iter().any(|parameter| {
         parameter.has_word(&["row", "col", "column"]) || matches!(parameter.shape, Shape::List(_))
     });
@@ -94,9 +94,9 @@ pub(super) fn one_day(choice: &mut Choice) {
     }
 }
 
-/// `which branches are there?`: of a tool that only looks, a listed value that is not told is `all`, where there is such a one.
+/// `which branches are there?`: for a read-only tool, an `enum` parameter without a value is set to `all`, if that is listed.
 pub(super) fn unbounded(choice: &mut Choice, text: &str) {
-    // What bounds them otherwise must be said so: `branches that contain X`.
+    // Another restriction must be explicit: `branches that contain X`.
     let bounded = choice
         .parameters
         .iter()

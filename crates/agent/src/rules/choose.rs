@@ -1,4 +1,4 @@
-//! Which of the tools that were found is the one: how well it was found, and how well the text fills it.
+//! Chooses one of the tools found by the search, by search score and by how well the text fills its parameters.
 
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -24,57 +24,57 @@ use super::spoken_of::{asks_for_all, opens_workbook, speaks_of_inside, speaks_of
 use super::token::{Kind, Token};
 use super::verb_class;
 
-/// Tools whose score is a smaller share of the best one's are not looked at.
+/// Tools with a smaller share of the best search score are not considered.
 const NEAR: f64 = 0.35;
-/// At most this many are.
+/// Maximum number of tools considered per search.
 const MOST: usize = 8;
-/// What speaks for a tool beside how well it was found, whose best is worth 1.
+/// Score bonuses, relative to the best search rank of 1.
 const WHOLE: f32 = 0.35;
 const CERTAIN: f32 = 0.3;
 const USED: f32 = 0.8;
-/// For each optional parameter that was spoken of, up to a few.
+/// Bonus for each optional parameter with a value, up to `MOST_EXTRAS`.
 const EXTRA: f32 = 0.1;
 const MOST_EXTRAS: usize = 3;
-/// What speaks against a tool that changes something, where nobody asked for that.
+/// Penalty for a tool that changes something if the request does not ask for a change.
 const UNASKED: f32 = 0.6;
-/// Searching, where there is something to calculate.
+/// Penalty for a search tool if the request contains an expression to calculate.
 const WORKED_OUT: f32 = 0.6;
-/// Tools about tools, where nobody speaks of tools.
+/// Penalty for tools about tools if the request does not mention tools.
 const ABOUT_TOOLS: f32 = 0.5;
-/// Where the words alone say that nothing fits, arguments must say the more: how certain they are, and how well found.
+/// If the search found no match by words, minimum certainty of the arguments and minimum search confidence.
 const CERTAIN_ENOUGH: f32 = 0.6;
 const FOUND_ENOUGH: f64 = 0.2;
-/// How sure the search must be of a tool that gets no argument.
+/// Minimum search confidence for a tool that gets no argument.
 const BEYOND_DOUBT: f64 = 0.7;
-/// What stands for a tool whose name says both what is asked for and what to.
+/// Minimum score for a tool whose name contains both the verb and the object of the request.
 const BY_NAME: f32 = 0.55;
-/// How much less may speak for a tool that lacks something than for one that takes nothing of what was said.
+/// Score by which an incomplete tool may be below one that gets no argument and still be preferred.
 const NEARLY: f32 = 0.5;
-/// A search that names nothing is as short as this, in characters.
+/// Maximum length of a search text without names, in characters.
 const SHORT_SEARCH: usize = 16;
-/// How much less may speak for a tool that lacks nothing than for one that does.
+/// Score by which a complete tool may be below an incomplete one and still be preferred.
 const LACKING: f32 = 0.25;
-/// How much less may speak for a tool that does in one call what another does in several.
+/// Score by which a tool that needs one call may be below one that needs several and still be preferred.
 const IN_ONE_CALL: f32 = 1.2;
-/// How much less may speak for a tool that takes one thing than for one that takes a list of them.
+/// Score by which a tool that takes a single value may be below one that takes a list and still be preferred.
 const ALONE: f32 = 0.5;
-/// How much less may speak for a tool that is compared with the chosen one.
+/// Tools within this distance of the best score are kept as rivals.
 const RIVALRY: f32 = 1.0;
-/// What speaks for a tool whose own words know all content words of the request.
+/// Bonus for a tool whose words contain all content words of the request, in proportion.
 const KNOWN_WORDS: f32 = 0.8;
-/// What speaks for a tool that looks at something, where its name has the verb of the request.
+/// Bonus for a read-only tool whose name contains the verb of the request.
 const SAME_VERB: f32 = 0.3;
-/// What speaks against a tool that takes nothing, where something is named.
+/// Penalty for a tool without parameters if the request contains a name.
 const NAMELESS: f32 = 0.5;
-/// How much a word counts that only the description knows.
+/// Weight of a word that occurs only in the description.
 const BY_DESCRIPTION: f32 = 0.8;
-/// How well one counts as found that only the request without its particulars finds, where its own words find something.
+/// Rank factor for tools found only by the request without its values, if the request itself finds something.
 const BY_SKELETON: f32 = 0.75;
-/// How well one counts as found that only the words of the tables find.
+/// Rank factor for tools found only by words from the tables.
 const REPHRASED: f32 = 0.7;
-/// How well a tool counts as found that the contents of a text suggest.
+/// Rank of a tool that the contents of a text suggest.
 const SUGGESTED: f32 = 0.8;
-/// The same where there is no doubt of it.
+/// The same if the contents are unambiguous.
 const BEYOND: f32 = 1.4;
 
 /// A tool with its arguments.
@@ -84,20 +84,20 @@ pub(super) struct Choice {
     pub(super) parameters: Rc<Vec<Parameter>>,
     pub(super) filling: Filling,
     pub(super) score: f32,
-    /// Whether it does what the text asks for, as far as verbs tell.
+    /// Whether the tool performs the requested action, judged by verbs.
     does: Agreement,
-    /// What its own words say for it, or against.
+    /// Score of the tool's own words.
     stands: f32,
-    /// Which share of the request's content words its own words know.
+    /// Share of the request's content words that the tool's own words contain.
     known: f32,
-    /// How sure the search was that some tool fits.
+    /// Confidence of the search that some tool fits.
     pub(super) confidence: f64,
-    /// The other tools that nearly were chosen.
+    /// Other tools with a similar score.
     pub(super) rivals: Rc<Vec<Choice>>,
 }
 
 impl Choice {
-    /// Whether the text said nothing that the tool takes.
+    /// Whether the text contains no value for the tool.
     pub(super) fn is_empty(&self) -> bool {
         self.filling.slots.iter().all(Option::is_none)
     }
@@ -107,7 +107,7 @@ impl Choice {
     }
 }
 
-/// Reads each tool's schema once.
+/// Cache of parsed tool schemas.
 #[derive(Default)]
 pub(super) struct Schemas(HashMap<String, (Rc<Vec<Parameter>>, Rc<Profile>)>);
 
@@ -130,16 +130,16 @@ impl Schemas {
     }
 }
 
-/// What tools are chosen from, and for what.
+/// State for choosing tools for one request.
 pub(super) struct Chooser<'a> {
     pub(super) candidates: &'a Candidates,
     pub(super) schemas: Schemas,
-    /// What the whole request asks for.
+    /// The intent of the whole request.
     pub(super) about: Wish,
 }
 
 impl Chooser<'_> {
-    /// What the tool's name says of what it leaves behind.
+    /// The effect of the tool according to its name.
     pub(super) fn trace(&mut self, choice: &Choice) -> Trace {
         let profile = self.schemas.profile(&choice.tool);
         match (profile.destroys, profile.changes) {
@@ -149,7 +149,7 @@ impl Chooser<'_> {
         }
     }
 
-    /// The tool for a text, with what the text says of its arguments. `part` is what was searched for, a part of the text.
+    /// Chooses the tool for a text and fills its arguments from the text. `part` is the searched part of the text.
     pub(super) fn choose(
         &mut self,
         reading: &Reading<'_>,
@@ -195,10 +195,10 @@ impl Chooser<'_> {
                     continue;
                 }
                 let rank = if by_words == 0 || !fits { 1.0 } else { SUGGESTED };
-                // What is plain to see outweighs how well others were found.
+                // An unambiguous need outweighs the search ranks of other tools.
                 let rank = if need.is_plain() { BEYOND } else { rank };
                 match looked.iter_mut().find(|other| other.hit.tool.name() == hit.tool.name()) {
-                    // A tool that was found by its words stands by them.
+                    // A tool that was found by its words keeps its rank.
                     Some(_) if need == probe::Need::Page => {}
                     Some(known) if need == probe::Need::Agenda => {
                         known.suggested = known.suggested || self.schemas.profile(&hit.tool).harmless;
@@ -242,7 +242,7 @@ impl Chooser<'_> {
                 choices.push(Choice { confidence, ..choice });
             }
         }
-        // A tool that is named and gets no argument is spoken of, not asked for.
+        // A tool without any argument is only mentioned, not requested, if another tool is complete.
         let any_whole = choices.iter().any(|choice| choice.is_whole() && !choice.is_empty());
         choices.retain(|choice| !any_whole || choice.is_whole() || !choice.is_empty());
         let mut best: Option<Choice> = None;
@@ -251,7 +251,7 @@ impl Chooser<'_> {
                 best = Some(choice.clone());
             }
         }
-        // Without any verb nothing is to be changed: what can be looked at is meant.
+        // Without a verb, no change is requested: prefer a read-only tool.
         if let Some(change) = best.as_ref().filter(|best| !wish.asks() && !verb_class::is_harmless(best)) {
             let look = choices.iter().filter(|choice| {
                 choice.is_whole()
@@ -262,7 +262,7 @@ impl Chooser<'_> {
             let look = look.max_by(|a, b| a.score.total_cmp(&b.score));
             best = look.filter(|_| !change.is_whole()).or(Some(change)).cloned();
         }
-        // `Open the file` asks for one file, not for a list of all: what lacks is asked for.
+        // `Open the file` refers to one file, not to a list of all files: prefer a tool that reports the missing argument.
         if let Some(empty) = best.as_ref().filter(|best| {
             best.is_empty()
                 && !best.parameters.is_empty()
@@ -275,7 +275,7 @@ impl Chooser<'_> {
             let instead = choices.iter().filter(near).max_by(|a, b| a.score.total_cmp(&b.score));
             best = instead.or(Some(empty)).cloned();
         }
-        // A tool that does the same and lacks nothing is meant before one that lacks something.
+        // Prefer a complete tool with the same action to an incomplete one.
         if let Some(lacking) = best.clone().filter(|best| !best.is_whole()) {
             let whole = |choice: &&Choice| {
                 choice.is_whole()
@@ -287,7 +287,7 @@ impl Chooser<'_> {
             let instead = choices.iter().filter(whole).max_by(|a, b| a.score.total_cmp(&b.score));
             best = instead.or(Some(&lacking)).cloned();
         }
-        // `what folders do I have?`: a tool that takes nothing is meant before one that got nothing.
+        // `what folders do I have?`: prefer a tool without parameters to one that got no arguments.
         if let Some(empty) = best.clone().filter(|best| best.is_empty() && !best.parameters.is_empty()) {
             let bare = |choice: &&Choice| {
                 choice.parameters.is_empty()
@@ -298,7 +298,7 @@ impl Chooser<'_> {
             let instead = choices.iter().filter(bare).max_by(|a, b| a.score.total_cmp(&b.score));
             best = instead.or(Some(&empty)).cloned();
         }
-        // `read a.md, b.md and c.md`: one call with a list is meant where a tool takes one.
+        // `read a.md, b.md and c.md`: prefer one call with a list, if a tool takes one.
         if let Some(one) = best.clone() {
             let calls = super::fan::out(&one, reading).len();
             let takes = |choice: &&Choice| {
@@ -315,7 +315,7 @@ impl Chooser<'_> {
                 best = Some(list.clone());
             }
         }
-        // `read a.md`: a list of one is not meant where another tool takes the one by itself.
+        // `read a.md`: prefer a tool that takes a single value to one that takes a list.
         if let Some(list) = best.clone().filter(is_list_of_one) {
             let alone = |choice: &&Choice| {
                 choice.is_whole()
@@ -329,7 +329,7 @@ impl Chooser<'_> {
             let one = choices.iter().filter(alone).max_by(|a, b| a.score.total_cmp(&b.score));
             best = one.or(Some(&list)).cloned();
         }
-        // A tool that takes nothing of what was said must be meant beyond doubt.
+        // A tool that gets no arguments requires a high search confidence.
         let mut best = best.filter(|best| {
             !best.is_empty() || best.parameters.is_empty() || best.confidence >= BEYOND_DOUBT
         })?;
@@ -368,7 +368,7 @@ impl Chooser<'_> {
         let profile = self.schemas.profile(tool);
         choice.known = known_words(&choice, &profile, asked);
         score += KNOWN_WORDS * choice.known;
-        // Nothing lacks where nothing is needed: that says nothing, unless nothing could be given.
+        // Completeness counts only if an argument was given, or if the tool has no parameters.
         let fits = !choice.is_empty() || choice.parameters.is_empty() || considered.suggested;
         if choice.is_whole() && fits {
             score += WHOLE;
@@ -385,29 +385,29 @@ impl Chooser<'_> {
         if profile.harmless && verb_class::looks_alike(&choice, asked) {
             score += SAME_VERB;
         }
-        // `show /etc/hosts`: what is shown, and nothing in it, is a file.
+        // `show /etc/hosts`: a path without further words refers to the whole file.
         if profile.reads_text && wish.has_bare_path && !speaks_of_inside(asked.text) {
             score += SAME_VERB;
         }
-        // A workbook that was named before is no text now, either.
+        // A workbook named earlier is not a text file either.
         if self.schemas.profile(tool).reads_text && opens_workbook(&choice) {
             return None;
         }
-        // `clear B2:C4 of sheet S` deletes no sheet: what is changed is what was pointed at.
+        // `clear B2:C4 of sheet S` does not delete the sheet: the change must affect the cells in the request.
         if profile.changes && points_elsewhere(&choice, asked) {
             return None;
         }
-        // What takes nothing is not asked for by name.
+        // A request with a name is unlikely to refer to a tool without parameters.
         let names = |mention: &&Mention| matches!(mention.value, Value::Name | Value::Literal(_));
         if choice.parameters.is_empty() && asked.mentions.iter().any(|mention| names(&mention)) {
             score -= NAMELESS;
         }
-        // What can be worked out is not searched for, unless that is asked.
+        // Prefer calculating to searching, unless the request asks for a search.
         if profile.searches && !asked.expressions.is_empty() && !wish.searches() {
             let covered: usize = asked.expressions.iter().map(|found| found.end - found.start).sum();
             score -= if covered * 2 > asked.text.len() { WORKED_OUT * 3.0 } else { WORKED_OUT };
         }
-        // Nor is what a clock tells.
+        // The same for questions about the time.
         let for_a_clock = || {
             probe::needs(asked).iter().any(|need| matches!(need, probe::Need::Clock | probe::Need::Countdown))
         };
@@ -418,11 +418,11 @@ impl Chooser<'_> {
         if verb_class::compares(&choice) && !verb_class::looks_alike(&choice, asked) {
             score -= SAME_VERB;
         }
-        // What takes nothing is meant in a later part only where its own words are said.
+        // In a later part, a tool without parameters must be requested in its own words.
         if !earlier.is_empty() && choice.parameters.is_empty() && choice.known < 0.5 {
             return None;
         }
-        // A page with a given address is not searched for, and a time zone that is not given is not known.
+        // A page with a given address is not searched for, and a missing time zone cannot be guessed.
         if profile.searches && !wish.searches() && probe::needs(asked).contains(&probe::Need::Page) {
             score -= WORKED_OUT;
         }
@@ -443,7 +443,7 @@ impl Chooser<'_> {
     }
 }
 
-/// What is asked for: the text that tells the arguments, the part of it that tells the deed, and the steps before.
+/// The request: the text with the arguments, the part of it with the action, and the earlier steps.
 struct Asked<'a> {
     reading: &'a Reading<'a>,
     asked: &'a Reading<'a>,
@@ -451,23 +451,23 @@ struct Asked<'a> {
     earlier: &'a [&'a Choice],
 }
 
-/// A tool that may be chosen.
+/// A tool under consideration.
 struct Considered<'a> {
     hit: &'a Found,
-    /// How well it was found beside the best.
+    /// Search score relative to the best.
     rank: f32,
-    /// Whether the contents of the text ask for such a tool.
+    /// Whether the contents of the text suggest such a tool.
     suggested: bool,
 }
 
-/// The hits that are worth a look, with how well each was found beside the best.
+/// The hits worth considering, each with its score relative to the best.
 fn near(search: &Search) -> Vec<Considered<'_>> {
     let best = search.hits.first().map_or(0.0, |hit| hit.score);
     let near = search.hits.iter().take(MOST).filter(|hit| best > 0.0 && hit.score >= best * NEAR);
     near.map(|hit| Considered { hit, rank: (hit.score / best) as f32, suggested: false }).collect()
 }
 
-/// Whether the arguments alone show that a tool is meant: all that was given is used, and fits.
+/// Whether the arguments alone prove that a tool is meant: all values of the text are used, and fit.
 fn speaks_for_itself(choice: &Choice, confidence: f64, reading: &Reading<'_>) -> bool {
     let literals =
         reading.mentions.iter().filter(|mention| matches!(mention.value, Value::Literal(_))).count();
@@ -479,7 +479,7 @@ fn speaks_for_itself(choice: &Choice, confidence: f64, reading: &Reading<'_>) ->
         && choice.filling.certainty(&choice.parameters) >= CERTAIN_ENOUGH
 }
 
-/// Whether a tool does what is asked for, with everything that was given.
+/// Whether a tool performs the requested action with the given values.
 fn agrees(choice: &Choice, confidence: f64, reading: &Reading<'_>) -> bool {
     let given = reading.mentions.iter().any(|mention| matches!(mention.value, Value::Literal(_)));
     choice.does == Agreement::Does
@@ -487,7 +487,7 @@ fn agrees(choice: &Choice, confidence: f64, reading: &Reading<'_>) -> bool {
             || choice.stands > 0.0 && given && used(&choice.filling, reading) > 0.7)
 }
 
-/// Whether a step goes on where an earlier one left off: it does what is asked, with something that is said here.
+/// Whether a step continues an earlier one: it performs the requested action with a value from this part.
 fn follows(choice: &Choice, confidence: f64, earlier: &[&Choice], asked: &str) -> bool {
     let own = choice.filling.slots.iter().flatten().any(|slot| slot.end > slot.start);
     let pointed = choice.stands > 0.0 && !verb_class::is_harmless(choice) && inherit::points_back(asked);
@@ -503,18 +503,17 @@ fn is_about_tools(tool: &Tool) -> bool {
         || super::parameter::words(tool.name().as_str()).iter().any(|word| word == "tool" || word == "tools")
 }
 
-/// What a text asks for; names of sheets say nothing of it.
+/// The intent of a text. Names of sheets are ignored.
 pub(super) fn wish(asked: &Reading<'_>) -> Wish {
     let scene = Scene { reading: asked, stems: labels::stems(asked), tool_words: Vec::new() };
     let mut names: Vec<(usize, usize)> =
         super::sheet::find(&scene).iter().map(|name| (name.start, name.end)).collect();
-    // What is written into cells says nothing of what is to be done, either.
-    // `a comment` in a cell is a thing, and no text.
+    // Text to be written into cells is ignored, too, but `a comment` is an object and not such a text.
     let is_text = |entry: &&Candidate| {
         let written = asked.text.get(entry.start..entry.end).unwrap_or_default().trim_start().to_lowercase();
         !["a ", "an ", "some ", "the ", "一"].iter().any(|article| written.starts_with(article))
     };
-    // Nor does the text of an answer.
+    // The text of a reply is ignored as well.
     names.extend(super::split::answer_begins(asked).map(|start| (start, asked.text.len())));
     let written = super::entry::candidates(&scene);
     names.extend(written.iter().filter(is_text).map(|entry| (entry.start, entry.end)));
@@ -536,8 +535,8 @@ fn scene<'a>(tool: &Tool, parameters: &[Parameter], reading: &'a Reading<'a>) ->
     Scene { reading, stems: labels::stems(reading), tool_words }
 }
 
-/// Which share of the request's content words the tool's own words know: its name, its description and its parameters. Words
-/// that are arguments say nothing of the tool.
+/// The share of the request's content words that occur in the tool's name, description or parameters. Words that are
+/// arguments are not counted.
 fn known_words(choice: &Choice, profile: &Profile, asked: &Reading<'_>) -> f32 {
     let mut own: Vec<String> = super::coverage::words_of(choice);
     let described = choice.parameters.iter().flat_map(|parameter| {
@@ -570,7 +569,7 @@ fn known_words(choice: &Choice, profile: &Profile, asked: &Reading<'_>) -> f32 {
     if all == 0 { 0.5 } else { known / all as f32 }
 }
 
-/// Which share of what could be an argument is one.
+/// The weighted share of the mentions in a text that are used as arguments.
 fn used(filling: &Filling, reading: &Reading<'_>) -> f32 {
     let weight = |value: &Value| match value {
         Value::Literal(_) => 2.0,

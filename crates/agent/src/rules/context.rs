@@ -1,4 +1,5 @@
-//! What is said at the end of all that is wanted, `…, both in sheet Poll of poll.xlsx`, belongs to every part: it is put first.
+//! Moves a location at the end of a request that applies to all parts, `…, both in sheet Poll of poll.xlsx`, to the
+//! beginning.
 
 use jiff::civil::Date;
 
@@ -7,7 +8,7 @@ use super::literal::Literal;
 use super::mention::{Reading, Value};
 use super::split;
 
-/// Words that lead over to what all parts share.
+/// Words that introduce a location shared by all parts.
 const LEADS: [&str; 16] = [
     "both in",
     "both on",
@@ -27,13 +28,13 @@ const LEADS: [&str; 16] = [
     "都是",
 ];
 
-/// The text with such an end at its beginning; none where it has none.
+/// The text with such an end moved to its beginning; `None` if it has none.
 pub(super) fn first(text: &str) -> Option<String> {
     let reading = Reading::of(text, Date::ZERO);
     let clauses = split::clauses(&reading);
     let (last, others) = clauses.split_last().filter(|(_, others)| others.len() > 1)?;
     let own = text.get(last.start..last.end)?;
-    // The end may have begun with 都, which the cut took off.
+    // The end may have begun with 都, which was removed as a separator.
     let cut = text.get(others.last()?.end..last.start)?.trim_matches([',', '，', ' ', '.', '。', ';', '；']);
     let whole = format!("{cut}{}{own}", if cut.is_ascii() && !cut.is_empty() { " " } else { "" });
     let lower = whole.to_lowercase();

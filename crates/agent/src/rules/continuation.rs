@@ -1,10 +1,10 @@
-//! What goes on with a number that was worked out before: `then multiply that by 10`, 再乘以 4, `and plus 3`.
+//! Operations on a number calculated before: `then multiply that by 10`, 再乘以 4, `and plus 3`.
 
 use super::expression::{Expression, starts};
 use super::spelled::operand;
 use super::token::{Kind, Token};
 
-/// What is done with what came before.
+/// An operation on the previous result.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Continued {
     /// `… * 3`.
@@ -15,7 +15,7 @@ pub(super) enum Continued {
     ShareOf(String),
 }
 
-/// Words that lead on from what was worked out to what is done with it.
+/// Words between a calculation and an operation on its result.
 const JOINTS: [(&[&str], ()); 33] = [
     (&[","], ()),
     (&["，"], ()),
@@ -51,7 +51,7 @@ const JOINTS: [(&[&str], ()); 33] = [
     (&["ok"], ()),
     (&["so"], ()),
 ];
-/// Words for what came before.
+/// Words for the previous result.
 const THAT: [(&[&str], ()); 17] = [
     (&["it"], ()),
     (&["that"], ()),
@@ -71,7 +71,7 @@ const THAT: [(&[&str], ()); 17] = [
     (&["这", "个", "结", "果"], ()),
     (&["所", "得", "结", "果"], ()),
 ];
-/// Signs and words that stand between what came before and a number.
+/// Operators between the previous result and a number.
 const BETWEEN: [(&[&str], &str); 25] = [
     (&["times"], "*"),
     (&["multiplied", "by"], "*"),
@@ -99,10 +99,10 @@ const BETWEEN: [(&[&str], &str); 25] = [
     (&["+"], "+"),
     (&["^"], "^"),
 ];
-/// A verb's sign, and the words before its number.
+/// A verb's operator, and the words before its number.
 type Verb = (&'static str, &'static [&'static str]);
 
-/// Verbs with what came before and, after one of these words, a number: `divide that by 4`.
+/// Verbs with the previous result and, after one of these words, a number: `divide that by 4`.
 const VERBS: [(&[&str], Verb); 9] = [
     (&["multiply"], ("*", &["by", "with"])),
     (&["divide"], ("/", &["by"])),
@@ -114,7 +114,7 @@ const VERBS: [(&[&str], Verb); 9] = [
     (&["take", "away"], ("-", &["from"])),
     (&["add"], ("+", &["to"])),
 ];
-/// What is done without another number.
+/// Operations without a second operand in the text.
 const ALONE: [(&[&str], (&str, &str)); 16] = [
     (&["squared"], ("^", "2")),
     (&["cubed"], ("^", "3")),
@@ -133,7 +133,7 @@ const ALONE: [(&[&str], (&str, &str)); 16] = [
     (&["翻", "一", "番"], ("*", "2")),
     (&["减", "半"], ("/", "2")),
 ];
-/// What is done around what came before.
+/// Functions applied to the previous result.
 const WITHIN: [(&[&str], &str); 9] = [
     (&["take", "the", "square", "root"], "sqrt"),
     (&["square", "root"], "sqrt"),
@@ -147,7 +147,7 @@ const WITHIN: [(&[&str], &str); 9] = [
 ];
 
 impl Continued {
-    /// An expression with this done to it.
+    /// Applies the operation to an expression.
     pub(super) fn apply(&self, before: &str) -> String {
         let inner = if self.binds_looser(before) { before.to_owned() } else { format!("({before})") };
         match self {
@@ -158,7 +158,7 @@ impl Continued {
         }
     }
 
-    /// Whether an expression needs no brackets before this is done to it.
+    /// Whether an expression needs no brackets before the operation is applied.
     fn binds_looser(&self, before: &str) -> bool {
         let mut depth = 0i32;
         let outside: String = before
@@ -182,7 +182,7 @@ impl Continued {
     }
 }
 
-/// How many tokens lead on from something before.
+/// The number of tokens that join an operation to the previous result.
 pub(super) fn joints(tokens: &[Token<'_>], at: usize) -> usize {
     let mut next = at;
     while let Some(((), length)) = starts(tokens, next, &JOINTS) {
@@ -191,7 +191,7 @@ pub(super) fn joints(tokens: &[Token<'_>], at: usize) -> usize {
     next - at
 }
 
-/// What the tokens from `at` do with what came before, and the token after.
+/// The operation that begins at token `at`, and the index of the token after it.
 pub(super) fn read(tokens: &[Token<'_>], at: usize) -> Option<(Continued, usize)> {
     let that = |at: usize| starts(tokens, at, &THAT).map_or(0, |(_, length)| length);
     let is = |at: usize, words: &[&str]| tokens.get(at).is_some_and(|token| token.is_any(words));
@@ -217,7 +217,7 @@ pub(super) fn read(tokens: &[Token<'_>], at: usize) -> Option<(Continued, usize)
         if is(next, &["的"]) && is(next + 2, &["%"]) && that(at) > 0 {
             return Some((Continued::ShareOf(operand(tokens, next + 1)?.0), next + 3));
         }
-        // `- 5` after a blank takes five off; `-5` may be a number.
+        // `- 5` with a blank is a subtraction; `-5` may be a number.
         let apart = tokens.get(next).zip(tokens.get(next + 1));
         let minus = apart.is_some_and(|(sign, number)| {
             matches!(sign.text, "-" | "−" | "–") && (number.start > sign.end || that(at) > 0)
@@ -243,12 +243,12 @@ fn by_verb(tokens: &[Token<'_>], at: usize) -> Option<(Continued, usize)> {
         return Some((Continued::By(sign, number), after));
     }
     let (number, after) = amount(tokens, next)?;
-    // `add 5 to B2` is another matter than `add 5 to it`.
+    // `add 5 to B2` is not an operation on the previous result; `add 5 to it` is.
     let to = if is_joint(after) { Some(that(after + 1)).filter(|length| *length > 0)? + 1 } else { 0 };
     Some((Continued::By(sign, number), after + to))
 }
 
-/// A number, perhaps a share: `15%`.
+/// A number or a percentage: `15%`.
 fn amount(tokens: &[Token<'_>], at: usize) -> Option<(String, usize)> {
     let (number, length) = operand(tokens, at)?;
     let after = at + length;
@@ -256,7 +256,7 @@ fn amount(tokens: &[Token<'_>], at: usize) -> Option<(String, usize)> {
     Some(if share { (format!("{number}%"), after + 1) } else { (number, after) })
 }
 
-/// Whether nothing follows that the number would count: `add 3 rows`, `plus 5 km`.
+/// Whether the number is not followed by a noun or unit: `add 3 rows`, `plus 5 km`.
 fn ends(tokens: &[Token<'_>], after: usize) -> bool {
     tokens.get(after).is_none_or(|next| match next.kind {
         Kind::Mark => !matches!(next.text, "(" | "[" | "'" | "\"" | "“"),
@@ -290,7 +290,7 @@ fn ends(tokens: &[Token<'_>], after: usize) -> bool {
     })
 }
 
-/// `take 250, subtract 40`, 从 100 里减去 3: a number that something is done to.
+/// `take 250, subtract 40`, 从 100 里减去 3: the first operand of a chain of operations.
 pub(super) fn begun(tokens: &[Token<'_>], at: usize) -> Option<(Expression, usize)> {
     const LEADS: [(&[&str], ()); 7] = [
         (&["take"], ()),
@@ -315,7 +315,7 @@ pub(super) fn begun(tokens: &[Token<'_>], at: usize) -> Option<(Expression, usiz
     Some((Expression { text, start, end: tokens[next - 1].end, operators: 1 }, next))
 }
 
-/// An expression with everything that is done to it in the words after it.
+/// An expression with all operations in the words after it applied.
 pub(super) fn chained(
     tokens: &[Token<'_>],
     (mut found, mut after): (Expression, usize),

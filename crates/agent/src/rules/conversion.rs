@@ -1,4 +1,4 @@
-//! Conversions between units in a request, as an expression for a calculator: `5 km to miles`, `5 公里是多少英里`.
+//! Reads conversions between units as an expression for a calculator: `5 km to miles`, `5 公里是多少英里`.
 
 use super::expression::{Expression, starts};
 use super::spelled::operand;
@@ -11,7 +11,7 @@ pub(super) fn conversion(text: &str, tokens: &[Token<'_>], at: usize) -> Option<
     let (amount, taken) = operand(tokens, at)?;
     let (mut from, length) = scale(tokens, at + taken)?;
     let mut next = at + taken + length;
-    // `5 天 3 小时`: what is told in two units.
+    // `5 天 3 小时`: an amount in two units.
     while let Some((more, taken)) = operand(tokens, next + and(tokens, next))
         && let Some((unit, length)) = scale(tokens, next + and(tokens, next) + taken)
     {
@@ -50,7 +50,7 @@ pub(super) fn conversion(text: &str, tokens: &[Token<'_>], at: usize) -> Option<
     Some((Expression { text: expression, start, end: tokens[after - 1].end, operators: 1 }, after))
 }
 
-/// How many tokens join two amounts: `2 hours and 15 minutes`.
+/// The number of tokens that join two amounts: `2 hours and 15 minutes`.
 fn and(tokens: &[Token<'_>], at: usize) -> usize {
     usize::from(tokens.get(at).is_some_and(|token| token.is_any(&["and", "零", "又"])))
 }
@@ -76,7 +76,7 @@ pub(super) fn how_many(tokens: &[Token<'_>], at: usize) -> Option<(Expression, u
     None
 }
 
-/// `km/h`: one unit over another, written together.
+/// `km/h`: a unit divided by another, without blanks.
 fn rate(tokens: &[Token<'_>], at: usize) -> Option<String> {
     let (first, slash, second) = (tokens.get(at)?, tokens.get(at + 1)?, tokens.get(at + 2)?);
     let together = first.end == slash.start && slash.end == second.start && slash.text == "/";
@@ -84,7 +84,7 @@ fn rate(tokens: &[Token<'_>], at: usize) -> Option<String> {
     (together && known).then(|| format!("{}/{}", first.text, second.text))
 }
 
-/// The name of a length as it is said of several: 英里 is `miles`.
+/// The plural of a unit of length: 英里 is `miles`.
 fn plural(name: &str) -> String {
     match name {
         "mile" | "kilometer" => format!("{name}s"),
@@ -92,7 +92,7 @@ fn plural(name: &str) -> String {
     }
 }
 
-/// A unit as a calculator writes it.
+/// A unit in the notation of the calculator.
 fn scale(tokens: &[Token<'_>], at: usize) -> Option<(String, usize)> {
     let token = tokens.get(at)?;
     let degree = matches!(token.text, "°" | "degrees" | "degree");

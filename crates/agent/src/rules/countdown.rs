@@ -1,25 +1,25 @@
-//! Whether a text asks how long it is from one day to another, and which days these are: `how many days until Christmas`,
-//! 距离国庆还有多少天, `days between March 1 and May 1`.
+//! Recognises questions about the time between two days, and finds the days: `how many days until Christmas`, 距离国庆还有多少天,
+//! `days between March 1 and May 1`.
 
 use super::date::Moment;
 use super::mention::{Mention, Reading, Value};
 use super::name::has_han;
 
-/// A part of a text.
+/// A byte range of the text.
 pub(super) type Span = (usize, usize);
 
-/// What is counted.
+/// The two ends of the counted period.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Countdown {
-    /// From when; now where this is silent.
+    /// The start; `None` for now.
     pub(super) from: Option<Span>,
-    /// Until when.
+    /// The end.
     pub(super) until: Span,
-    /// Whether that lies behind: `since March 1`.
+    /// Whether the end is in the past: `since March 1`.
     pub(super) is_past: bool,
 }
 
-/// Words that ask how long.
+/// Phrases that ask for a duration.
 const ASKING: [&str; 22] = [
     "how many days",
     "how many more days",
@@ -65,10 +65,10 @@ const ASKING_HAN: [&str; 19] = [
     "多少日",
     "多少年",
 ];
-/// Words before the day until which is counted.
+/// Words before the day that ends the period.
 const BEFORE: [&str; 12] =
     ["until", "till", "til", "to", "before", "since", "is", "was", "between", "and", "from", "of"];
-/// Words of which one says in Chinese that a distance is meant.
+/// Chinese words of which one must occur for a period to be meant.
 const DISTANCE: [&str; 22] = [
     "距离",
     "距",
@@ -94,21 +94,21 @@ const DISTANCE: [&str; 22] = [
     "隔",
 ];
 
-/// Whether a text asks for days that are counted otherwise than a clock counts them.
+/// Whether a text asks for days that a clock cannot count.
 pub(super) fn is_beyond_clocks(reading: &Reading<'_>) -> bool {
     let lower = reading.text.to_lowercase();
     OF_WORK.iter().any(|words| lower.contains(words))
 }
 
-/// Days of work: no clock knows of them.
+/// Working days, which depend on a calendar of holidays.
 const OF_WORK: [&str; 6] = ["business day", "working day", "work day", "workday", "weekdays", "工作日"];
 
-/// What is counted, where a text asks that.
+/// The counted period, if a text asks for one.
 pub(super) fn read(reading: &Reading<'_>) -> Option<Countdown> {
     let lower = reading.text.to_lowercase();
     let chinese = ASKING_HAN.iter().any(|words| lower.contains(words));
     let english = ASKING.iter().any(|words| lower.contains(words));
-    // What is calculated is not counted: `how many days are in 3 weeks`.
+    // Unit conversions are not periods: `how many days are in 3 weeks`.
     if is_beyond_clocks(reading) {
         return None;
     }
@@ -154,7 +154,7 @@ pub(super) fn read(reading: &Reading<'_>) -> Option<Countdown> {
     }
 }
 
-/// `3 days` in `how many hours in 3 days` is no day; one that is counted from today is.
+/// `3 days` in `how many hours in 3 days` is a duration and not a date.
 fn is_told(reading: &Reading<'_>, mention: &Mention) -> bool {
     match mention.value {
         Value::When(Moment::Time(_)) => true,

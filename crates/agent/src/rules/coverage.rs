@@ -1,4 +1,4 @@
-//! Whether the steps of a plan take up what a request says: what they leave unused is told, as it may be what was meant.
+//! Measures how much of a request the steps of a plan use. Unused words are reported, as the plan may be wrong.
 
 use serde_json::Value as Json;
 use toolhub_core::lang::Text;
@@ -13,16 +13,16 @@ use super::phrase::is_stop;
 use super::role::Role;
 use super::token::{Kind, Token};
 
-/// What a word counts, and what a Chinese character, of which a word has two.
+/// Weights of a word and of a Chinese character; a Chinese word has two characters on average.
 const WORD: f32 = 1.0;
 const CHARACTER: f32 = 0.5;
-/// Nothing is said where less than this is unused, or a smaller share of all.
+/// Unused words are reported only from this weight and this share of the request.
 const LEAST: f32 = 2.0;
 const SHARE: f32 = 0.4;
-/// Words that are shown.
+/// Maximum number of words shown.
 const SHOWN: usize = 8;
 
-/// Words of politeness and of asking, which no argument takes.
+/// Words of politeness and of questions, which are never arguments.
 const SMALL: &str = " please thanks thank hello hi hey ok okay kindly quickly quick now currently right exactly only whole entire \
 new name named called much long many everything something anything content contents value values data number numbers one two \
 full complete first second finally later again back says say put set add use using work out look take go going left rest remaining afterwards afterward same starting begin completely permanently immediately thru want wanna gonna pls plz \
@@ -32,36 +32,36 @@ const SMALL_HAN: &str = "的了吗呢吧啊呀哦嘛我你您他她它们咱请�
 麻烦谢多少几什么怎样么哪现时间今天看得着过去来让叫名字值数据内容结果所全整份张条次第些点儿该其之于以并且然接同另外最一二三四五六七八九十两百千万号日月年周星期\
 不会需应当如果那么只新好行列表格单元件夹出入写读改加查找告诉知道起来掉成进开始往块边左右按对分马立刻彻底剩余移除删区域";
 
-/// What is not as it was before, once a step has run.
+/// The effect of a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Trace {
-    /// Nothing.
+    /// No change.
     None,
-    /// Something has changed, or come.
+    /// Something is changed or created.
     Changed,
-    /// Something is gone.
+    /// Something is deleted.
     Destroyed,
 }
 
-/// A part of a request, and the step that was made of it.
+/// A part of a request, and the step made from it.
 pub(super) struct Part<'a> {
     pub(super) start: usize,
     pub(super) choice: &'a Choice,
 }
 
-/// What no step takes up of a request.
+/// The words of a request that no step uses.
 pub(super) struct Unused {
-    /// What words, each as it stands in the request.
+    /// The words as written in the request.
     words: Vec<String>,
     /// Files, cells and quoted texts.
     literals: Vec<String>,
-    /// How much that is, and how much there is to take up.
+    /// The weight of the unused words, and of all words.
     lost: f32,
     all: f32,
 }
 
 impl Unused {
-    /// What speaks against a plan: words that no step takes up, where they are many.
+    /// The message about unused words, if there are many.
     pub(super) fn doubt(&self) -> Option<Text> {
         let shown = shown(if self.is_much() { &self.words } else { &self.literals })?;
         Some(Text::new(
@@ -70,7 +70,7 @@ impl Unused {
         ))
     }
 
-    /// How many words are unused.
+    /// The weight of the unused words.
     pub(super) fn words(&self) -> f32 {
         self.lost
     }
@@ -79,8 +79,8 @@ impl Unused {
         self.lost >= LEAST && self.lost >= self.all * SHARE
     }
 
-    /// Why a step that leaves this behind is not run: it cannot be undone, and the request says more than that. Of what
-    /// destroys, one word that it does not take up is too much.
+    /// The reason not to run a step with this effect: it cannot be undone, and part of the request is unused. For a deletion,
+    /// one unused word is enough.
     pub(super) fn objection(&self, tool: &str, trace: Trace) -> Option<Text> {
         let too_much = match trace {
             Trace::None => false,
@@ -101,13 +101,13 @@ impl Unused {
     }
 }
 
-/// Some words as they are shown in either language; nothing where there are none.
+/// The words for a message in English and in Chinese; `None` if there are none.
 fn shown(words: &[String]) -> Option<(String, String)> {
     let words: Vec<String> = words.iter().take(SHOWN).map(|word| format!("`{word}`")).collect();
     (!words.is_empty()).then(|| (words.join(", "), words.join("、")))
 }
 
-/// What the steps leave unused.
+/// Determines the words that the steps do not use.
 pub(super) fn unused(text: &str, parts: &[Part<'_>], reading: &Reading<'_>) -> Unused {
     let mut used: Vec<(usize, usize)> = Vec::new();
     let mut own: Vec<String> = Vec::new();
@@ -118,7 +118,7 @@ pub(super) fn unused(text: &str, parts: &[Part<'_>], reading: &Reading<'_>) -> U
             if slot.end > slot.start {
                 used.push((part.start + slot.start, part.start + slot.end));
             }
-            // What a list or an object holds may stand apart from where it begins.
+            // The items of a list or object may be outside its range.
             if let Given::Said(value @ (Json::Array(_) | Json::Object(_))) = &slot.value {
                 let texts = super::proof::texts_in(value).into_iter().filter(|text| text.chars().count() > 1);
                 used.extend(texts.filter_map(|held| text.find(&held).map(|at| (at, at + held.len()))));
@@ -127,7 +127,7 @@ pub(super) fn unused(text: &str, parts: &[Part<'_>], reading: &Reading<'_>) -> U
                 let said = super::flag::places(parameter, reading, &labels::stems(reading)).into_iter();
                 used.extend(said.map(|place| (place.start, place.end)));
             }
-            // What is searched for is all that is left of a request.
+            // A search query may cover the rest of the request.
             if let (Role::Query, Given::Said(value)) = (parameter.role, &slot.value)
                 && let Some(at) = value.as_str().and_then(|value| text.find(value))
             {
@@ -166,7 +166,7 @@ pub(super) fn unused(text: &str, parts: &[Part<'_>], reading: &Reading<'_>) -> U
             None => unused.push((token.start, token.end)),
         }
     }
-    // A file, a cell or a quoted text is said to be used.
+    // Unused files, cells and quoted texts are reported even if few.
     let literals: Vec<(usize, usize)> = reading
         .mentions
         .iter()
@@ -181,7 +181,7 @@ pub(super) fn unused(text: &str, parts: &[Part<'_>], reading: &Reading<'_>) -> U
     Unused { words: texts(&unused), literals: texts(&literals), lost, all }
 }
 
-/// Chinese words of several characters that say nothing: 这封, 直接.
+/// Chinese words of several characters without meaning: 这封, 直接.
 fn fillers(text: &str, reading: &Reading<'_>) -> Vec<(usize, usize)> {
     let mut found = Vec::new();
     for (at, token) in reading.tokens.iter().enumerate().filter(|(_, token)| token.kind == Kind::Han) {
@@ -197,7 +197,7 @@ fn fillers(text: &str, reading: &Reading<'_>) -> Vec<(usize, usize)> {
     found
 }
 
-/// Whether a word is one of those that no argument takes.
+/// Whether a word is never an argument.
 pub(super) fn is_small(token: &Token<'_>) -> bool {
     match token.kind {
         Kind::Han => SMALL_HAN.contains(token.text),
@@ -209,7 +209,7 @@ fn covers(used: &[(usize, usize)], start: usize, end: usize) -> bool {
     used.iter().any(|(from, to)| *from < end && start < *to)
 }
 
-/// The stems of what a tool says of itself, and of what was given to it.
+/// The stems of the tool's name, description and parameter names.
 pub(super) fn words_of(choice: &Choice) -> Vec<String> {
     let described = choice.tool.definition.description();
     let mut words = super::parameter::words(choice.tool.name().as_str());

@@ -160,14 +160,14 @@ fn computed() -> Duration {
     rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime).try_into().unwrap()
 }
 
-/// The standard library has no CPU time of a thread.
+/// Wall-clock time: the standard library does not offer the CPU time of a thread.
 #[cfg(not(unix))]
 fn computed() -> Duration {
     static START: std::sync::LazyLock<std::time::Instant> = std::sync::LazyLock::new(std::time::Instant::now);
     START.elapsed()
 }
 
-/// The minimum time for reading this text.
+/// The minimum time for reading `text` over several runs.
 fn time(text: &str) -> Duration {
     let known = KnownTools::new([KnownTool::new("f", None)]);
     let once = || {

@@ -1,4 +1,4 @@
-//! Makes `data/cedict.txt.gz` out of a CC-CEDICT release: headwords with short English glosses, sorted, packed.
+//! Generates `data/cedict.txt.gz` from a CC-CEDICT release: headwords with short English glosses, sorted and compressed.
 //!
 //! `cargo run --release -p toolhub-search --example make_dictionary -- cedict_ts.u8 crates/search/data/cedict.txt.gz`
 
@@ -8,9 +8,9 @@ use std::io::Write as _;
 use anyhow::{Context as _, Result};
 use flate2::{Compression, GzBuilder};
 
-/// Longer headwords are sayings.
+/// In characters. Longer headwords are proverbs.
 const LONGEST_HEADWORD: usize = 6;
-/// Longer glosses explain where they should translate.
+/// In words. Longer glosses are explanations, not translations.
 const LONGEST_GLOSS: usize = 3;
 const MOST_GLOSSES: usize = 8;
 
@@ -30,7 +30,7 @@ fn main() -> Result<()> {
     }
     words.retain(|_, glosses| !glosses.is_empty());
     let file = std::fs::File::create(&target).with_context(|| target.clone())?;
-    // No time and no name in the header: the same input makes the same bytes.
+    // Reproducible output: the gzip header has no time and no file name.
     let mut packed = GzBuilder::new().write(file, Compression::best());
     for (headword, glosses) in &words {
         writeln!(packed, "{headword}\t{}", glosses.join(";"))?;
@@ -63,7 +63,7 @@ fn is_han(c: char) -> bool {
     ('\u{3400}'..='\u{9fff}').contains(&c)
 }
 
-/// Some glosses speak about the word and do not translate it.
+/// Whether a gloss translates the headword; others are notes about it.
 fn is_translation(gloss: &str) -> bool {
     const ABOUT: &[&str] = &[
         "CL:",
@@ -102,7 +102,7 @@ fn without_brackets(gloss: &str) -> String {
     plain
 }
 
-/// The words of a gloss that translate, in small letters; none where it is too long.
+/// The words of a gloss in lower case, without function words; `None` if there are too many.
 fn plain(gloss: &str) -> Option<String> {
     const EMPTY: &[&str] =
         &["to", "a", "an", "the", "be", "of", "sb", "sth", "one", "s", "oneself", "ones", "for", "in", "on"];

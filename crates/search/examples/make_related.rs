@@ -1,7 +1,8 @@
-//! Makes `data/related.bin.gz` out of a sentence encoder and the packed dictionary: English stems with their neighbours.
+//! Generates `data/related.bin.gz` from a sentence encoder and the compressed dictionary: English stems with their nearest
+//! neighbours.
 //!
 //! `cargo run --release -p toolhub-search --example make_related -- MODEL crates/search/data/cedict.txt.gz
-//! crates/search/data/related.bin.gz`, where MODEL is a folder that `docs/explanation/search.md` tells how to get.
+//! crates/search/data/related.bin.gz`, where MODEL is the folder of a model; see `docs/explanation/search.md`.
 
 use std::collections::{HashMap, HashSet};
 use std::fs::File;
@@ -15,22 +16,22 @@ use ndarray::{Array2, Axis, Slice};
 use rust_stemmers::{Algorithm, Stemmer};
 use toolhub_search::{Meaning as _, SentenceEncoder};
 
-/// Shorter words are names of units and letters, longer ones of chemistry.
+/// Word lengths in bytes. Shorter words are mostly units and letters, longer ones chemical terms.
 const LENGTHS: std::ops::RangeInclusive<usize> = 3..=20;
-/// The index leaves such short words as they are.
+/// Shorter words are not stemmed, as in the index.
 const SHORTEST_STEMMED: usize = 4;
-/// A word that stands in the glosses once is a rare one.
+/// Minimum number of occurrences in the glosses; a word that occurs once is rare.
 const LEAST_GLOSSES: usize = 2;
-/// Forms of one stem that make its vector.
+/// Maximum number of forms that the vector of a stem is computed from.
 const MOST_FORMS: usize = 3;
-/// Neighbours of a stem.
+/// Maximum number of neighbours of a stem.
 const NEIGHBOURS: usize = 16;
-/// Words that are less close are not related.
+/// Minimum cosine similarity of related words.
 const LEAST_CLOSENESS: f32 = 0.35;
-/// Stems that are compared with all others at once.
+/// Number of stems per matrix multiplication with all others.
 const BLOCK: usize = 512;
 
-/// A stem and the words it was made of, in the order in which they came.
+/// A stem and its forms in input order.
 struct Entry {
     stem: String,
     forms: Vec<String>,
@@ -48,7 +49,7 @@ fn main() -> Result<()> {
     write(&target, &entries, &related)
 }
 
-/// The whole words of the model's vocabulary, in its order, then those of the glosses that stand there more than once.
+/// The whole words of the model's vocabulary in its order, then the words that occur more than once in the glosses.
 fn words(folder: &Path, dictionary: &str) -> Result<Vec<String>> {
     let vocabulary = std::fs::read_to_string(folder.join("vocab.txt")).context("vocab.txt of the model")?;
     let mut glosses = String::new();
@@ -87,7 +88,7 @@ fn entries(words: &[String]) -> Vec<Entry> {
     entries
 }
 
-/// A row for each stem: the mean of its forms, of which the first, the most usual, counts twice; of length one.
+/// One row per stem: the mean of its forms, normalized to length 1. The first form, the most frequent one, counts twice.
 fn vectors(model: &SentenceEncoder, entries: &[Entry]) -> Result<Array2<f32>> {
     let texts: Vec<&str> = entries.iter().flat_map(|entry| &entry.forms).map(String::as_str).collect();
     let mut made = model.embed(&texts)?.into_iter();
@@ -104,7 +105,7 @@ fn vectors(model: &SentenceEncoder, entries: &[Entry]) -> Result<Array2<f32>> {
     Ok(rows)
 }
 
-/// For each row the closest others with their cosine, the closest first; equal ones in the order of the rows.
+/// For each row, the nearest other rows with their cosine similarity in descending order; ties in row order.
 fn neighbours(vectors: &Array2<f32>) -> Vec<Vec<(usize, f32)>> {
     let mut all = Vec::with_capacity(vectors.nrows());
     for start in (0..vectors.nrows()).step_by(BLOCK) {
@@ -122,7 +123,7 @@ fn neighbours(vectors: &Array2<f32>) -> Vec<Vec<(usize, f32)>> {
     all
 }
 
-/// The form is told in `data/README.md`. A stem without neighbours is left out.
+/// Writes the format described in `data/README.md`, without stems that have no neighbours.
 fn write(target: &str, entries: &[Entry], related: &[Vec<(usize, f32)>]) -> Result<()> {
     let mut places: HashMap<usize, u16> = HashMap::new();
     let with_some = || (0..).zip(entries).zip(related).filter(|(_, neighbours)| !neighbours.is_empty());
@@ -131,7 +132,7 @@ fn write(target: &str, entries: &[Entry], related: &[Vec<(usize, f32)>]) -> Resu
     }
     ensure!(!places.is_empty(), "the model relates no words");
     let file = File::create(target).with_context(|| target.to_owned())?;
-    // No time and no name in the header: the same input makes the same bytes.
+    // Reproducible output: the gzip header has no time and no file name.
     let mut packed = GzBuilder::new().write(file, Compression::best());
     packed.write_all(&u32::try_from(places.len())?.to_le_bytes())?;
     for ((_, entry), _) in with_some() {
@@ -140,7 +141,7 @@ fn write(target: &str, entries: &[Entry], related: &[Vec<(usize, f32)>]) -> Resu
     for (_, neighbours) in with_some() {
         packed.write_all(&[u8::try_from(neighbours.len())?])?;
         for (number, close) in neighbours {
-            // Closeness goes both ways, so every neighbour has one.
+            // Cosine similarity is symmetric, so that every neighbour has a neighbour itself.
             let place = places.get(number).context("a neighbour without neighbours")?;
             packed.write_all(&place.to_le_bytes())?;
             packed.write_all(&[(close.clamp(0.0, 1.0) * 255.0).round() as u8])?;

@@ -113,7 +113,7 @@ fn processor_time() -> Duration {
 
 /// Calls per second of `callers` tasks, each call with about `micros` microseconds of CPU work.
 fn rate(store: &Arc<dyn HubStore>, callers: usize, micros: u64, record: Record) -> f64 {
-    // The runtime configuration of `toolhub`.
+    // The minimum number of worker threads of `toolhub`.
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     runtime.block_on(async {
         let started = Instant::now();

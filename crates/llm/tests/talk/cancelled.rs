@@ -1,4 +1,4 @@
-//! Dropping a request ends it: the server sees its client go.
+//! Dropping a request cancels it: the server sees the connection close.
 
 use toolhub_core::model::{LanguageModel as _, Spoken};
 use toolhub_testkit::model::{Act, Ending, ModelServer, ScriptedReply};

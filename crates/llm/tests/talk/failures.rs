@@ -1,4 +1,4 @@
-//! What a user is told when a model does not answer, and when it is asked again.
+//! Error messages if a model endpoint fails, and the failures after which a request is retried.
 
 use std::time::Duration;
 
@@ -138,7 +138,7 @@ async fn an_error_in_the_midst_of_a_stream() {
     let told = ask(&client(&server, Api::OpenAi), &request()).await.unwrap_err();
     assert!(told.to_string().contains("out of memory"), "{told}");
     assert_eq!(server.bodies().len(), 1);
-    // Before a word, it may go better the next time.
+    // An error before the first text of the stream is retried.
     let server = ModelServer::start([Act::events(error), fine()]);
     assert_eq!(ask(&client(&server, Api::OpenAi), &request()).await.unwrap().text, "fine");
 
@@ -153,7 +153,7 @@ async fn an_error_in_the_midst_of_a_stream() {
 
 #[tokio::test]
 async fn nobody_there() {
-    // A port that was free a moment ago.
+    // A port without a listener.
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     drop(listener);

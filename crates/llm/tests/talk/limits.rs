@@ -1,4 +1,4 @@
-//! Deadlines: of the whole, and between two pieces.
+//! Timeouts: of the whole request, and between two chunks of the stream.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! What is read out of an answer, however it is cut, written or packed.
+//! Parsing of replies: the result does not depend on chunk boundaries, on the style of the endpoint, or on streaming.
 
 use toolhub_core::model::{Spoken, Stop, Usage};
 use toolhub_llm::Api;
@@ -27,7 +27,7 @@ async fn split_at_every_byte_it_says_the_same() {
         let expected = Usage { input: 120, cached: 100, output: 42 };
         assert!(whole.contains(&format!("{expected:?}")), "{whole}");
 
-        // Cut in two, here and there, past its end too; and cut everywhere at once.
+        // Split in two at every 25th byte, also past the end; then split after every byte.
         let acts = (0..4_000).step_by(25).map(|at| reply().paced(Pacing::SplitAt(at)).act());
         let acts: Vec<Act> = acts.chain([reply().paced(Pacing::EveryByte).act()]).collect();
         let count = acts.len();
@@ -97,7 +97,7 @@ async fn one_document_will_do_for_a_stream() {
         assert_eq!(shown(&whole.unwrap()), shown(&streamed.unwrap()), "{api:?}");
         assert!(heard.iter().any(|spoken| matches!(spoken, Spoken::Text(_))), "{heard:?}");
     }
-    // And so will one that says it is a stream.
+    // A single document is also accepted with the content type of an event stream.
     let body = r#"{"choices": [{"message": {"content": "hello"}, "finish_reason": "length"}]}"#;
     let server = ModelServer::start([Act::events(body)]);
     assert_eq!(
@@ -158,7 +158,7 @@ async fn why_it_stopped() {
 
 #[tokio::test]
 async fn a_stream_that_breaks_after_its_end_is_whole() {
-    // Everything up to the reason why it stopped, and then the connection is gone.
+    // The connection closes after the event with `finish_reason`.
     let events = "data: {\"choices\":[{\"delta\":{\"content\":\"hi\"},\"finish_reason\":\"stop\"}]}\n\n";
     let ending = Ending::CutAfter(events.len());
     let server =

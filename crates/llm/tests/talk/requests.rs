@@ -1,4 +1,4 @@
-//! What goes over the wire, to the letter, in both formats; and what is left out for endpoints that refuse it.
+//! The exact request bodies in both wire formats, and the fields that are left out for endpoints that reject them.
 
 use toolhub_core::model::{ChatRequest, Message, ModelCall, Stop, ToolChoice};
 use toolhub_core::{CallId, RawJson};
@@ -17,7 +17,7 @@ fn called(id: &str, tool: &str, arguments: &str) -> ModelCall {
     }
 }
 
-/// A talk with all that a talk can have.
+/// A request with every kind of message.
 fn talk() -> ChatRequest {
     let answered = |id: &str, text: &str, failed: bool| Message::Tool {
         call: CallId::new(id),
@@ -85,7 +85,7 @@ async fn an_answer_that_fits_a_schema() {
     let server = ModelServer::start([ScriptedReply::text(answer).act()]);
     assert_eq!(ask(&client(&server, Api::OpenAi), &asked).await.unwrap().text, answer);
 
-    // Here a tool call is forced instead, which the caller does not see.
+    // For Anthropic a forced tool call replaces the response format; it is hidden from the caller.
     let wire = {
         let server = ModelServer::start([ScriptedReply::text("x").act()]);
         ask(&client(&server, Api::Anthropic), &asked).await.unwrap();

@@ -1,4 +1,4 @@
-//! What the tests share: a client for a scripted server, and what it heard.
+//! Shared helpers: clients for a scripted server, a sample request, and the events of a stream.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -28,7 +28,7 @@ pub(crate) fn tool(name: &str, schema: &str) -> OfferedTool {
     }
 }
 
-/// A request with two tools, one of which has a name that no endpoint takes.
+/// A request with two tools, one of which has a name that no endpoint accepts.
 pub(crate) fn request() -> ChatRequest {
     let schema = r#"{"type":"object","properties":{"city":{"type":"string"}},"required":["city"]}"#;
     ChatRequest {
@@ -42,7 +42,7 @@ pub(crate) async fn ask(client: &ModelClient, request: &ChatRequest) -> Result<C
     client.chat(request, &|_| {}).await
 }
 
-/// The answer, and what was heard of it on the way.
+/// Sends a request and returns the reply and all events of the stream.
 pub(crate) async fn overhear(
     client: &ModelClient,
     request: &ChatRequest,
@@ -54,7 +54,7 @@ pub(crate) async fn overhear(
     (reply, heard.into_inner().unwrap())
 }
 
-/// All that a reply says, but for ids that are made afresh.
+/// A reply as text, without the generated call ids.
 pub(crate) fn shown(reply: &ChatReply) -> String {
     let calls: Vec<String> =
         reply.calls.iter().map(|call| format!("{}({})", call.tool, call.arguments)).collect();

@@ -2,7 +2,7 @@
 //! and on the terms that the index itself uses.
 //!
 //! The formula is the one of Lucene: idf = ln(1 + (N − n + 0.5) / (n + 0.5)), and for each term of the request
-//! idf · f · (k1 + 1) / (f + k1 · (1 − b + b · length / mean length)). A term that stands twice in the request counts twice.
+//! idf · f · (k1 + 1) / (f + k1 · (1 − b + b · length / mean length)). A term that occurs twice in the request counts twice.
 
 use std::cmp::Ordering;
 use std::collections::HashMap;
@@ -14,17 +14,17 @@ use toolhub_search::terms::Tokenizer;
 
 use crate::sets::Set;
 
-/// Saturation of repetitions, as in Lucene and Elasticsearch.
+/// Term frequency saturation, as in Lucene and Elasticsearch.
 const K1: f64 = 1.2;
-/// Weight of a document's length, as there.
+/// Document length normalization, as in Lucene and Elasticsearch.
 const B: f64 = 0.75;
-/// Documents that count for R@10 and nDCG@10.
+/// Number of documents considered for R@10 and nDCG@10.
 const DEPTH: usize = 10;
 
-/// Which terms BM25 ranks by.
+/// The terms used by BM25.
 #[derive(Clone, Copy)]
 pub(crate) enum Terms {
-    /// Runs of letters and digits of name and description, lower-cased. A stretch of Chinese is one word.
+    /// Lower-cased runs of letters and digits in name and description. A run of Chinese characters is one word.
     Plain,
     /// The terms of the index, over all texts of the definition: identifiers split, stems without stop words, parameters,
     /// Chinese by characters and pairs.
@@ -71,7 +71,7 @@ fn plain_of_tool(tool: &Tool) -> Vec<String> {
 
 /// An inverted index.
 struct Bm25<T> {
-    /// For each term the documents with it, and how often it stands there.
+    /// For each term, the documents that contain it with its frequency.
     postings: HashMap<T, Vec<(usize, f64)>>,
     lengths: Vec<f64>,
     mean_length: f64,
@@ -112,7 +112,7 @@ impl<T: Hash + Eq> Bm25<T> {
         scores
     }
 
-    /// The best documents, best first; those without any term of the request are left out.
+    /// The best documents in descending order, without those that contain no term of the request.
     fn rank(&self, request: &[T]) -> Vec<usize> {
         let scores = self.scores(request);
         let mut found: Vec<(usize, f64)> =
@@ -141,7 +141,7 @@ mod tests {
     }
 
     /// By hand: N = 2, n = 1, f = 2, length 3, mean length 2, so ln(2) · 2 · 2.2 / (2 + 1.2 · (0.25 + 0.75 · 1.5)), and
-    /// the same again for a term that is asked for twice.
+    /// twice that for a term that occurs twice in the request.
     #[test]
     fn the_score_is_the_one_of_the_formula() {
         let index = index(&["x x y", "z"]);

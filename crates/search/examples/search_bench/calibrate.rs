@@ -1,4 +1,4 @@
-//! Fits the confidence: a logistic regression over all cases, and how well it does on a family of sets it never saw.
+//! Fits the confidence: a logistic regression over all cases, cross-validated on families of sets left out of the fit.
 
 use std::collections::HashMap;
 
@@ -6,15 +6,15 @@ use crate::cases::{Case, Kind, Size, family};
 use crate::none_fits::auc;
 
 const FEATURES: usize = 5;
-/// Steps of Newton's method; it settles after six or seven.
+/// Steps of Newton's method; it converges after six or seven.
 const STEPS: usize = 25;
-/// Keeps weights small that the cases say little about.
+/// L2 regularization: keeps weights small for which the cases give little evidence.
 const RIDGE: f64 = 1e-3;
 
-/// The constant, then the weights.
+/// The intercept, then the weights.
 type Weights = [f64; FEATURES + 1];
 
-/// The weights over all cases, and the areas under the curve in and out of the sample.
+/// The weights over all cases, and the areas under the curve within and outside the sample.
 pub(crate) fn report(cases: &[Case]) -> String {
     let all: Vec<&Case> = cases.iter().collect();
     let weights = fit(&all);
@@ -31,7 +31,7 @@ pub(crate) fn report(cases: &[Case]) -> String {
     text
 }
 
-/// Fitted without one family's requests and without its tools.
+/// The weights fitted without the requests and the tools of one family.
 fn without(cases: &[&Case], left_out: &str) -> Weights {
     let rest: Vec<&Case> = cases
         .iter()
@@ -64,13 +64,13 @@ fn row(case: &Case) -> Weights {
     row
 }
 
-/// The confidence by these weights.
+/// The confidence of a case with these weights.
 fn trust(weights: &Weights, case: &Case) -> f32 {
     let sum: f64 = weights.iter().zip(row(case)).map(|(weight, number)| weight * number).sum();
     (f64::from(case.evidence.footing()) / (1.0 + (-sum).exp())) as f32
 }
 
-/// Newton's method. There are two cases without a tool for each with one, which count half.
+/// Newton's method. Cases without a fitting tool are twice as many, so that they have half the weight.
 fn fit(cases: &[&Case]) -> Weights {
     let mut weights = Weights::default();
     for _ in 0..STEPS {
@@ -101,7 +101,7 @@ fn fit(cases: &[&Case]) -> Weights {
     weights
 }
 
-/// Gauss's elimination; the ridge keeps the pivots away from zero.
+/// Gaussian elimination; the regularization keeps the pivots away from zero.
 fn solve(mut left: [Weights; FEATURES + 1], mut right: Weights) -> Weights {
     for pivot in 0..=FEATURES {
         let (row, value) = (left[pivot], right[pivot]);

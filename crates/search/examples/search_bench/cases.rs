@@ -1,44 +1,44 @@
-//! Requests with and without a tool that fits: before their own tools, before these without the right ones, and before
-//! another set's tools; over whole sets and over small catalogs drawn from them.
+//! Requests with and without a fitting tool: over the tools of their own set, over these without the relevant ones, and over
+//! the tools of another set. Each over whole sets and over small catalogs drawn from them.
 
 use toolhub_core::Tool;
 use toolhub_search::{Evidence, Index, Request, Settings};
 
 use crate::sets::{Query, Set};
 
-/// Requests of each set that are tried over all its tools.
+/// Number of requests per set over all its tools.
 const REQUESTS: usize = 120;
-/// Requests of each set that are tried over each small catalog.
+/// Number of requests per set and size of small catalog.
 const REQUESTS_OF_SMALL: usize = 60;
-/// Larger sets are left out, as an index is made for every request whose tools are taken away.
+/// Larger sets are skipped, because each request with removed tools needs an index of its own.
 const MOST_TOOLS: usize = 5_000;
-/// Small catalogs, as most people have them.
+/// Sizes of small catalogs, as most users have them.
 pub(crate) const SIZES: [usize; 3] = [16, 64, 256];
 
-/// Whether a tool fits.
+/// Whether the catalog contains a fitting tool.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// The right tools are there.
+    /// The catalog contains the relevant tools.
     Own,
-    /// The right tools were taken away.
+    /// The relevant tools are removed from the catalog.
     Removed,
     /// The request belongs to another set.
     Foreign,
 }
 
-/// How many tools there are.
+/// The size of the catalog.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Size {
-    /// All of the set.
+    /// All tools of the set.
     Whole,
-    /// So many, drawn from the set.
+    /// This many tools, drawn from the set.
     Drawn(usize),
 }
 
-/// One request before some tools, and what came of it.
+/// One request over one catalog, and its result.
 pub(crate) struct Case {
     pub(crate) set: String,
-    /// Which family of sets the request is from.
+    /// The family of sets that the request is from.
     pub(crate) asked_by: String,
     pub(crate) kind: Kind,
     pub(crate) size: Size,
@@ -46,16 +46,16 @@ pub(crate) struct Case {
     pub(crate) best: String,
     pub(crate) evidence: Evidence,
     pub(crate) confidence: f32,
-    /// Whether a right tool is among the first ten.
+    /// Whether a relevant tool is among the first ten.
     pub(crate) found: bool,
 }
 
-/// Sets of one origin have tools and requests in common.
+/// The origin of a set, the part of its name before `_`: sets of one origin share tools and requests.
 pub(crate) fn family(set: &str) -> &str {
     set.split('_').next().unwrap_or(set)
 }
 
-/// Every case.
+/// Runs all cases.
 pub(crate) fn gather(sets: &[Set], settings: &Settings) -> Vec<Case> {
     let usable: Vec<&Set> =
         sets.iter().filter(|set| !set.queries.is_empty() && set.tools.len() <= MOST_TOOLS).collect();
@@ -64,7 +64,7 @@ pub(crate) fn gather(sets: &[Set], settings: &Settings) -> Vec<Case> {
         let strangers: Vec<&Set> =
             usable.iter().copied().filter(|other| family(&other.name) != family(&set.name)).collect();
         whole(set, &strangers, settings, &mut cases);
-        // A set that is hardly larger than the draw is no draw.
+        // A set must be clearly larger than the sample: at least 1.5 times its size.
         for size in SIZES.into_iter().filter(|size| size * 3 / 2 <= set.tools.len()) {
             drawn(set, &strangers, Drawing { size, settings }, &mut cases);
         }
@@ -76,7 +76,7 @@ pub(crate) fn spread(queries: &[Query], count: usize) -> impl Iterator<Item = &Q
     queries.iter().step_by((queries.len() / count.max(1)).max(1)).take(count)
 }
 
-/// Requests of other sets, as many of each.
+/// `count` requests of other sets, the same number from each.
 fn foreign<'a>(strangers: &[&'a Set], count: usize) -> impl Iterator<Item = (&'a str, &'a Query)> {
     let each = count / strangers.len().max(1);
     strangers.iter().flat_map(move |set| spread(&set.queries, each).map(|query| (family(&set.name), query)))
@@ -99,7 +99,7 @@ fn whole(set: &Set, strangers: &[&Set], settings: &Settings, cases: &mut Vec<Cas
     }
 }
 
-/// A small catalog to draw.
+/// The parameters of a small catalog.
 #[derive(Clone, Copy)]
 struct Drawing<'a> {
     size: usize,
@@ -124,7 +124,7 @@ fn drawn(set: &Set, strangers: &[&Set], drawing: Drawing<'_>, cases: &mut Vec<Ca
     }
 }
 
-/// Tools of a set, none of which is right for the request.
+/// Draws `size` tools of a set that are not relevant for the request.
 fn draw(set: &Set, query: &Query, size: usize, dice: &mut Dice) -> Vec<Tool> {
     let mut places: Vec<usize> = Vec::new();
     while places.len() < size {
@@ -154,7 +154,7 @@ fn case(set: &Set, index: &Index, (asked_by, query): (&str, &Query), (kind, size
     }
 }
 
-/// The same numbers at every run (xorshift).
+/// A deterministic random number generator (xorshift).
 pub(crate) struct Dice(u64);
 
 impl Dice {

@@ -1,6 +1,6 @@
-//! Rows of text in columns that line up.
+//! Formats rows of text as aligned columns.
 
-/// The rows with each column as wide as its widest cell; the first is the head.
+/// Formats rows with each column as wide as its widest cell. The first row is the header.
 pub(crate) fn columns(rows: &[Vec<String>]) -> String {
     let width = |column: usize| {
         rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count()).max().unwrap_or(0)
@@ -21,7 +21,7 @@ pub(crate) fn columns(rows: &[Vec<String>]) -> String {
     text
 }
 
-/// A share as percent with one digit.
+/// A share as percent with one decimal place.
 pub(crate) fn percent(share: f64) -> String {
     format!("{:.1}", share * 100.0)
 }

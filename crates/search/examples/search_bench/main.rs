@@ -1,4 +1,5 @@
-//! The search benchmark: quality beside baselines, cost by size, names with typos, whether none fits, and what a model adds.
+//! The search benchmark: ranking quality beside baselines, cost by number of tools, names with typos, detection of requests
+//! without a fitting tool, and the gain of a sentence encoder.
 #![expect(clippy::print_stdout, reason = "a benchmark prints what it measured")]
 
 mod bm25;
@@ -22,13 +23,13 @@ use toolhub_search::Settings;
 struct Options {
     data: PathBuf,
     json: bool,
-    /// Only what an index of so many tools costs.
+    /// Measures only the cost of an index of this many tools.
     cost: Option<usize>,
-    /// Only the weights of the confidence, fitted again.
+    /// Only fits the weights of the confidence again.
     calibrate: bool,
-    /// Only the quality, over whole sets and over a few servers.
+    /// Measures only the ranking quality, over whole sets and over a few servers.
     quality: bool,
-    /// Only what the model in this folder adds.
+    /// Measures only the gain of the model in this folder.
     model: Option<PathBuf>,
     settings: Settings,
 }

@@ -1,4 +1,4 @@
-//! What a sentence encoder adds on a sample of each set, and what it costs.
+//! The gain of a sentence encoder on a sample of each set, and its cost.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -12,9 +12,9 @@ use toolhub_search::{Index, Request, SentenceEncoder, Settings};
 use crate::columns::{columns, percent};
 use crate::sets::{Query, Set};
 
-/// Requests that are taken of a set, evenly over it.
+/// Maximum number of requests per set, evenly distributed.
 const SAMPLE: usize = 1000;
-/// The same for the largest set, as its baselines were measured.
+/// The sample of the set with the most requests, of the same size as in its cited baselines.
 const LARGE_SAMPLE: usize = 2000;
 
 #[derive(Serialize)]
@@ -23,7 +23,7 @@ pub(crate) struct Row {
     tools: usize,
     without: Report,
     with: Report,
-    /// For the vectors of all tools, by all threads together.
+    /// Wall time in seconds to compute the vectors of all tools, on all threads.
     vectors_s: f64,
 }
 

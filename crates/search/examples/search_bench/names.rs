@@ -1,4 +1,4 @@
-//! Whether every tool of the largest set is found by its own name, as written and with one typo.
+//! Checks that every tool of the largest set is found by its name, exact and with one typo.
 
 use std::collections::HashMap;
 
@@ -9,18 +9,18 @@ use toolhub_search::{Index, Request, Settings};
 use crate::columns::{columns, percent};
 use crate::sets::Set;
 
-/// Names with fewer letters are not tried with a typo.
+/// Names with fewer letters are not tested with a typo.
 const SHORTEST: usize = 6;
 
-/// Of a hundred names with one typo, so many are among the first three. What is missed makes another tool's name.
+/// Minimum share of names with one typo that rank among the first three. The others become the name of another tool.
 const LEAST_WITH_TYPO: f64 = 0.995;
 
-/// What was found over one set.
+/// The results for one set.
 #[derive(Serialize)]
 pub(crate) struct Names {
     set: String,
     tools: usize,
-    /// Definitions that the index took in; all have to be.
+    /// Number of definitions in the index; must equal `tools`.
     indexed: usize,
     ways: Vec<Found>,
 }
@@ -36,7 +36,7 @@ struct Found {
 }
 
 impl Names {
-    /// What must hold however wild the definitions are.
+    /// Returns an error if a requirement is violated. The requirements hold for arbitrary definitions.
     pub(crate) fn broken(&self) -> Result<()> {
         ensure!(self.indexed == self.tools, "{} of {} definitions are indexed", self.indexed, self.tools);
         for way in &self.ways {
@@ -59,7 +59,7 @@ impl Names {
     }
 }
 
-/// How a name is written, which says what may be asked of the ranking.
+/// How a name is written in the request. The required rank depends on it.
 #[derive(Clone, Copy, Serialize)]
 #[serde(rename_all = "snake_case")]
 enum Writing {
@@ -118,7 +118,7 @@ fn find(
     found
 }
 
-/// Changes one letter of a name; which one depends on `seed`, so that all places take part.
+/// Changes one letter of a name. `seed` selects the letter, so that all positions are covered.
 fn change(name: &str, seed: usize, new: impl Fn(char) -> Vec<char>) -> String {
     let letters: Vec<char> = name.chars().collect();
     let places: Vec<usize> =

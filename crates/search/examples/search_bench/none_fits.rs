@@ -1,4 +1,5 @@
-//! How well "none fits" is told: the areas under the curve, the curve, and what the chosen point shows and hides.
+//! How well the confidence detects requests without a fitting tool: the areas under the ROC curve, the shares that pass each
+//! threshold, and the effect of the configured threshold.
 
 use serde::Serialize;
 use toolhub_search::Settings;
@@ -6,30 +7,30 @@ use toolhub_search::Settings;
 use crate::cases::{Case, Kind, SIZES, Size};
 use crate::columns::{columns, percent};
 
-/// Thresholds for the curve.
+/// Confidence thresholds of the curve.
 const THRESHOLDS: [f32; 15] =
     [0.05, 0.08, 0.10, 0.12, 0.15, 0.20, 0.25, 0.30, 0.35, 0.40, 0.50, 0.60, 0.70, 0.80, 0.90];
-/// Requests that are shown though their tools were taken away.
+/// Number of false positives that are printed.
 const EXAMPLES: usize = 12;
 
 #[derive(Serialize)]
 pub(crate) struct Separation {
     set: String,
     requests: usize,
-    /// The chance that a request with its tool is trusted more than one whose tools were taken away.
+    /// The probability that a request with its relevant tools has a higher confidence than one whose tools are removed.
     auc_removed: f64,
     /// The same against requests of other sets.
     auc_foreign: f64,
-    /// For each threshold, the shares that pass.
+    /// For each threshold, the shares of requests at or above it.
     curve: Vec<Point>,
 }
 
 #[derive(Serialize)]
 struct Point {
     threshold: f32,
-    /// With the right tool.
+    /// Of the requests with their relevant tools.
     own: f64,
-    /// The same among those whose right tool is among the first ten, so that hiding hides it.
+    /// Of the requests with a relevant tool among the first ten, which a threshold that is too high would hide.
     found: f64,
     removed: f64,
     foreign: f64,
@@ -38,7 +39,7 @@ struct Point {
 #[derive(Serialize)]
 pub(crate) struct Report {
     rows: Vec<Separation>,
-    /// What is found best where the right tools were taken away: request, tool, confidence.
+    /// Best hits of requests whose relevant tools are removed: request, tool, confidence.
     stand_ins: Vec<(String, String, f32)>,
 }
 
@@ -58,7 +59,7 @@ pub(crate) fn measure(cases: &[Case], settings: &Settings) -> Report {
     Report { rows, stand_ins: stand_ins(&whole) }
 }
 
-/// The surest of the requests whose tools were taken away, evenly over the sets.
+/// The requests with the highest confidence among those whose tools are removed, evenly over the sets.
 fn stand_ins(whole: &[&Case]) -> Vec<(String, String, f32)> {
     let mut removed: Vec<&Case> = whole
         .iter()
@@ -104,7 +105,7 @@ fn separation(set: &str, cases: &[&Case], settings: &Settings) -> Separation {
     }
 }
 
-/// The share of pairs in which the first is larger; a tie counts half.
+/// The area under the ROC curve: the share of pairs in which the first value is larger. A tie counts half.
 pub(crate) fn auc(larger: &[f32], smaller: &[f32]) -> f64 {
     let won = |a: f32, b: f32| {
         if a > b {

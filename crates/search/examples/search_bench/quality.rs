@@ -1,4 +1,4 @@
-//! How good the ranking is on each set, beside BM25 in the same run and figures that are cited.
+//! The ranking quality on each set, beside BM25 in the same run and cited figures.
 
 use std::time::Instant;
 
@@ -11,17 +11,17 @@ use crate::bm25::{self, Terms};
 use crate::columns::{columns, percent};
 use crate::sets::Set;
 
-/// A figure that this program does not measure.
+/// A figure from another source, which this program does not measure.
 struct Cited {
     set: &'static str,
     method: &'static str,
-    /// On how many requests it was measured.
+    /// Number of requests it was measured on.
     requests: usize,
     recall_10: f64,
     ndcg_10: f64,
 }
 
-/// Where the cited figures are from.
+/// The source of the cited figures.
 const CITED_FROM: &str = "measured by those who prepared the sets, with all-MiniLM-L6-v2 (int8), alone and added to a BM25 of their own (score / best score + cosine), and with a Chinese-English dictionary";
 
 const MINILM: &str = "MiniLM";
@@ -58,7 +58,7 @@ pub(crate) struct Row {
     bm25: Baseline,
 }
 
-/// What another ranking reaches on the same requests.
+/// The quality of another ranking on the same requests.
 #[derive(Serialize)]
 struct Baseline {
     #[serde(rename = "recall@10")]
@@ -90,7 +90,7 @@ fn row(name: &str, queries: &Set, tools: &Set, settings: &Settings) -> Row {
     let start = Instant::now();
     let index = Index::new(tools.tools(), settings.clone());
     let built = start.elapsed();
-    // What is unpacked on first use is not part of any request's time.
+    // Data decompressed on first use must not count as request time.
     index.rank(&Request::new("warm up 预热"));
     let mut tally = Tally::default();
     for query in &queries.queries {

@@ -1,4 +1,4 @@
-//! What an index costs as the number of tools grows: time to build, time of a request, memory.
+//! The cost of an index by number of tools: build time, request time, memory.
 
 use std::path::Path;
 use std::process::Command;
@@ -28,7 +28,7 @@ pub(crate) struct Cost {
     max_ms: f64,
 }
 
-/// Each size in a process of its own, as memory that one index gave back would hide what the next one takes.
+/// Measures each size in a separate process: memory freed by one index would hide the allocations of the next one.
 pub(crate) fn measure(data: &Path, sets: &[Set]) -> Result<Vec<Cost>> {
     let largest = sets.iter().map(|set| set.tools.len()).max().unwrap_or(0);
     let mut sizes: Vec<usize> = SIZES.into_iter().filter(|size| *size < largest).collect();
@@ -48,10 +48,10 @@ pub(crate) fn measure(data: &Path, sets: &[Set]) -> Result<Vec<Cost>> {
     sizes.into_iter().map(measure).collect()
 }
 
-/// What an index of the first `size` tools of the largest set costs, and requests of every set in front of it.
+/// The cost of an index of the first `size` tools of the largest set, with requests of all sets.
 pub(crate) fn measure_one(sets: &[Set], size: usize, settings: &Settings) -> Option<Cost> {
     let largest = sets.iter().max_by_key(|set| set.tools.len())?;
-    // In turn, so that both languages and all lengths take part.
+    // Alternates between the sets, so that both languages and all lengths are included.
     let asking: Vec<&Set> = sets.iter().filter(|set| !set.queries.is_empty()).collect();
     let requests: Vec<&str> = (0..)
         .flat_map(|round| asking.iter().filter_map(move |set| set.queries.get(round * 7 % set.queries.len())))
@@ -77,7 +77,7 @@ fn cost(tools: Vec<Tool>, requests: &[&str], settings: &Settings) -> Cost {
     let mut tally = Tally::default();
     let mut slowest = Duration::ZERO;
     for request in requests {
-        // The quickest of some, as the machine has other work, which is not what is measured.
+        // The minimum of several runs, to exclude other load on the machine.
         let times = (0..ROUNDS).map(|_| {
             let start = Instant::now();
             index.rank(&Request::new(request));
@@ -99,7 +99,7 @@ fn cost(tools: Vec<Tool>, requests: &[&str], settings: &Settings) -> Cost {
     }
 }
 
-/// The memory this process holds, in megabytes, where the system tells.
+/// Resident memory of this process in MiB; `None` if there is no `/proc`.
 fn resident() -> Option<f64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;

@@ -1,4 +1,4 @@
-//! Hubs of a few whole servers: most words of a request then stand in most of the tools, as they are from one domain.
+//! Catalogs of a few complete servers: their tools share a domain, so that most words of a request occur in most tools.
 
 use std::collections::BTreeMap;
 
@@ -10,9 +10,9 @@ use crate::cases::{Dice, spread};
 use crate::columns::{columns, percent};
 use crate::sets::{Query, Set};
 
-/// Requests of each set that are tried over each hub.
+/// Number of requests per set and catalog.
 const REQUESTS: usize = 240;
-/// How many servers there are beside those with the right tools.
+/// Numbers of servers beside those with the relevant tools.
 const OTHERS: [usize; 4] = [0, 3, 15, 60];
 
 #[derive(Default, Serialize)]
@@ -20,11 +20,11 @@ pub(crate) struct Row {
     set: String,
     others: usize,
     requests: usize,
-    /// Requests with a right tool in first place, and among the first five.
+    /// Requests with a relevant tool in first place, and among the first five.
     first: usize,
     among_five: usize,
     reciprocal_rank: f64,
-    /// Requests whose hits are shown, where the right servers are there, and where they are not.
+    /// Requests with a confident ranking (`fits`), with the relevant servers in the catalog and without them.
     kept: usize,
     kept_without: usize,
 }

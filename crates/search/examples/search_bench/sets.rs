@@ -1,4 +1,4 @@
-//! Reads the sets of a folder: tools, and the requests with the tools that are right for them.
+//! Reads the benchmark sets of a folder: tools, and requests with their relevant tools.
 
 use std::fs::{self, File};
 use std::io::{ErrorKind, Read as _};
@@ -13,12 +13,12 @@ use toolhub_core::{RawJson, ServerId, Source, Tool, ToolDefinition};
 /// A set of tools and requests.
 pub(crate) struct Set {
     pub(crate) name: String,
-    /// With their ids.
+    /// The tools with their ids.
     pub(crate) tools: Vec<(String, Tool)>,
     pub(crate) queries: Vec<Query>,
 }
 
-/// A request and the ids of the tools that are right for it.
+/// A request and the ids of its relevant tools.
 #[derive(Deserialize)]
 pub(crate) struct Query {
     pub(crate) query: String,
@@ -31,19 +31,19 @@ impl Set {
         self.tools.iter().map(|(_, tool)| tool.clone())
     }
 
-    /// The tools that are right for a request.
+    /// The relevant tools of a request.
     pub(crate) fn right_tools<'a>(&'a self, query: &'a Query) -> impl Iterator<Item = &'a Tool> {
         self.tools.iter().filter(|(id, _)| query.relevant.contains(id)).map(|(_, tool)| tool)
     }
 
-    /// The id of a tool that an index gave back.
+    /// The id of a tool returned by an index.
     pub(crate) fn id_of(&self, tool: &Tool) -> Option<&str> {
         let same = |(_, own): &&(String, Tool)| std::sync::Arc::ptr_eq(&own.definition, &tool.definition);
         self.tools.iter().find(same).map(|(id, _)| id.as_str())
     }
 }
 
-/// Every set of the folder, by name.
+/// All sets of the folder, sorted by name.
 pub(crate) fn read_all(folder: &Path) -> Result<Vec<Set>> {
     let entries = fs::read_dir(folder).with_context(|| format!("`{}`", folder.display()))?;
     let mut names: Vec<String> =
@@ -65,7 +65,7 @@ pub(crate) fn read_all(folder: &Path) -> Result<Vec<Set>> {
     Ok(sets)
 }
 
-/// A file, or its packed form; none where there is neither.
+/// The content of a file or of its gzip version `path.gz`; `None` if neither exists.
 fn read(path: &Path) -> Result<Option<String>> {
     match fs::read_to_string(path) {
         Ok(text) => return Ok(Some(text)),

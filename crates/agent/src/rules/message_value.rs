@@ -64,8 +64,8 @@ const OTHERS: [&str; 47] = [
     "完了",
 ];
 
-/// The score of a mail address for a parameter whose description mentions addresses. It is higher if the words before the
-/// address give the parameter's direction (from or to).
+/// The score of a mail address for a parameter whose description mentions addresses. It is higher if the words around the
+/// address give the parameter's direction (from or to), and negative for the opposite direction.
 pub(super) fn of_address(parameter: &Parameter, scene: &Scene<'_>, mention: &Mention) -> f32 {
     let description = parameter.description.to_lowercase();
     if !["address", "sender", "recipient", "邮箱", "地址"].iter().any(|word| description.contains(word)) {

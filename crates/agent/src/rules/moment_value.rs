@@ -111,8 +111,8 @@ pub(super) fn candidates(parameter: &Parameter, scene: &Scene<'_>, places: &[Pla
     found
 }
 
-/// `before 2026-02-01`, 2026-02-01 之前: the score that the words around a moment add for a parameter that is the start or
-/// the end of a period.
+/// `before 2026-02-01`, 2026-02-01 之前: the score that the words around a moment add or subtract for a parameter that is
+/// the start or the end of a period.
 fn side(parameter: &Parameter, text: &str, (start, end): (usize, usize)) -> f32 {
     const EARLIER: [&str; 5] = ["before", "until", "prior to", "up to", "no later than"];
     const LATER: [&str; 5] = ["since", "after", "starting", "on or after", "as of"];

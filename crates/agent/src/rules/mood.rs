@@ -1,4 +1,4 @@
-//! Detects sentences that contain a verb of change but are no order: questions about permission or state, statements of the
+//! Detects sentences that contain a verb of change but are not orders: questions about permission or state, statements of the
 //! user's intention, and reports of past actions.
 
 use std::collections::BTreeSet;
@@ -124,7 +124,7 @@ const INTENT_HAN: [&str; 14] = [
 const TELLERS: [&str; 7] = ["我们", "他们", "我", "他", "她", "你", "同事"];
 const ALREADY: [&str; 6] = ["刚刚", "刚才", "刚", "已经", "已", "昨天"];
 
-/// The reason why a sentence is no order.
+/// The reason why a sentence is not an order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Mood {
     Question,
@@ -132,7 +132,7 @@ pub(super) enum Mood {
     Told,
 }
 
-/// Returns the mood of the first sentence that contains a verb of change and is no order. `own` is the lowercase request
+/// Returns the mood of the first sentence that contains a verb of change and is not an order. `own` is the lowercase request
 /// without quoted text.
 pub(super) fn first(own: &str) -> Option<Mood> {
     let mut rest = own.trim();

@@ -27,7 +27,7 @@ static COUNTRIES: LazyLock<HashSet<String>> = LazyLock::new(|| {
     names.filter(|name| !name.is_empty()).map(str::to_lowercase).collect()
 });
 
-/// The time zone of each place; `None` if a place has several.
+/// The time zone of each place; `None` if it is not unique.
 static ZONES: LazyLock<HashMap<String, Option<&'static str>>> = LazyLock::new(|| {
     let mut zones: HashMap<String, Option<&'static str>> = HashMap::new();
     for row in TABLES.iter().flat_map(|table| table.lines()).filter(|line| !line.starts_with('#')) {

@@ -5,7 +5,7 @@ use toolhub_core::lang::Text;
 use super::parameter::{Parameter, Shape};
 use super::role::Role;
 
-/// The request forbids something or is a question, and is no order.
+/// The request is a prohibition or a question, not an order.
 pub(super) fn no_order(request: &str) -> Text {
     Text::new(
         format!(

@@ -104,7 +104,7 @@ fn past_place(text: &str) -> &str {
     container.map_or(rest, |container| &rest[start + container.len()..])
 }
 
-/// The list of objects for names with types and no other members.
+/// The list of objects for names with types, without observations.
 pub(super) fn candidate<'a>(
     several: &Several,
     members: impl Iterator<Item = (&'a Parameter, Option<Part>)>,
@@ -212,7 +212,7 @@ pub(super) fn announced(lower: &str) -> Option<usize> {
         .then_some(at + colon + length)
 }
 
-/// The span of an unquoted text, up to the end of its clause or a quote.
+/// The span of an unquoted text up to the end of its clause; `None` if it contains a quote.
 pub(super) fn to_end(reading: &Reading<'_>, start: usize) -> Option<Span> {
     let rest = reading.text.get(start..)?;
     let start = start + rest.len() - rest.trim_start().len();

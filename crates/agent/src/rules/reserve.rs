@@ -1,4 +1,4 @@
-//! Blocks a planned change although every word was used: the request is no order, a number is only part of the text, or the
+//! Blocks a planned change although every word was used: the request is not an order, a number is only part of the text, or the
 //! change affects another object than the named one.
 
 use serde_json::Value;

@@ -8,7 +8,7 @@ use super::phrase::{self, Phrase};
 use super::sheet_renamed;
 use super::token::{Kind, Token, is_han};
 
-/// Prefixes of 表 in words that do not mean a worksheet.
+/// Characters before 表 in words that do not mean a worksheet.
 const NO_SHEETS: [&str; 8] = ["透视", "图", "报", "列", "代", "电", "手", "数据"];
 const MARKERS: [&str; 8] = ["sheet", "worksheet", "tab", "sheets", "工作表", "表", "表单", "页签"];
 /// Words between a marker and the name: `sheet named X`, 表叫 X, 表：X.
@@ -219,7 +219,7 @@ pub(super) fn name_at(reading: &Reading<'_>, at: usize, announced: bool) -> Opti
             if !fits {
                 return None;
             }
-            // `Q3 Plan`, `2026预算`: adjacent characters and capitalised words extend the name.
+            // `2026预算`: characters that follow without a space extend the name.
             let mut end = token.end;
             for next in &reading.tokens[at + 1..] {
                 let glued = next.start == end && matches!(next.kind, Kind::Han | Kind::Word | Kind::Number);
@@ -257,7 +257,7 @@ pub(super) fn name_at(reading: &Reading<'_>, at: usize, announced: bool) -> Opti
                     length = if single { at + ending.len() } else { at };
                 }
             }
-            // Without a naming word, only a short text that does not start with a verb is a name.
+            // Without a naming word, a name has at most 18 bytes (six Chinese characters) and does not start with a verb.
             let verb =
                 super::lexicon::spots(&rest[..length], &super::token::tokens(&rest[..length]), &|_| false)
                     .iter()

@@ -491,7 +491,7 @@ fn starts_sentence(reading: &Reading<'_>, at: usize) -> bool {
 fn trim(reading: &Reading<'_>, clause: &mut Clause) -> bool {
     let Some(text) = reading.text.get(clause.start..clause.end) else { return false };
     let kept = text.trim_matches(|c: char| c.is_whitespace() || ",，、:：;；".contains(c));
-    // A single unpaired quote is removed; paired quotes belong to the text that they enclose.
+    // Removes an unpaired quote at either end; paired quotes belong to the text that they enclose.
     let kept = match kept.matches('"').count() {
         1 => kept.trim_matches('"').trim(),
         _ => kept,

@@ -280,7 +280,7 @@ fn within(places: &[Place], mention: &Mention) -> f32 {
     places.iter().filter(inside).map(|place| place.strength * 0.8).fold(0.0, f32::max)
 }
 
-/// The digits of a number without its unit.
+/// The digits, sign and decimal point of a number, without its unit.
 fn plain(scene: &Scene<'_>, mention: &Mention) -> Option<String> {
     let written = scene.reading.written(mention);
     let plain: String = written.chars().filter(|c| c.is_ascii_digit() || ".-".contains(*c)).collect();

@@ -7,7 +7,8 @@ use super::lexicon;
 use super::split::Clause;
 use super::token::{Kind, tokens};
 
-/// The minimum weight of unused words in a reported clause: a word counts 1, a Chinese character 0.5.
+/// A clause that contributes no argument is reported if the weight of its unused words reaches this value: a word counts 1, a
+/// Chinese character 0.5.
 const LEAST: f32 = 1.0;
 
 /// The clauses that no call serves. `calls` are the calls of the plan, each with the start offset of its source text.
@@ -27,7 +28,7 @@ pub(super) fn parts(text: &str, clauses: &[Clause], calls: &[(usize, Choice)]) -
         // The clause from which a call was read is served, even if all arguments come from earlier clauses.
         let read = calls.iter().any(|(start, _)| clause.start <= *start && *start < clause.end);
         let touched = read || used.iter().any(|(from, to)| *from < clause.end && clause.start < *to);
-        // A verb or a noun that no call covers makes a clause unserved.
+        // A clause with a verb or a noun that no call covers is unserved.
         let all = tokens(said);
         let spots = lexicon::spots(said, &all, &|_| false);
         let foreign = spots.iter().filter(|spot| is_foreign(spot, calls)).count();

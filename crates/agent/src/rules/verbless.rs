@@ -126,7 +126,7 @@ fn verb_for(part: &str, is_one_of_several: bool, has_cells: bool) -> Option<&'st
     }
     let spots = lexicon::spots(rest, &tokens(rest), &|_| false);
     if made.is_some() {
-        // `new branch …`: the noun must directly follow.
+        // `new branch …`: a noun for a kind of thing must precede the first literal, quote or colon.
         let things = spots.iter().filter(|spot| spot.start < head.len() && !spot.meaning.things.is_empty());
         return (things.count() > 0).then_some(made).flatten();
     }

@@ -304,7 +304,7 @@ fn boundary(reading: &Reading<'_>, at: usize) -> Option<usize> {
     None
 }
 
-/// 现在东京几点，23*47 等于多少: whether both sides of a comma are a question or a calculation.
+/// 现在东京几点，23*47 等于多少: whether a question follows a comma and another question or a calculation precedes it.
 fn both_ask(reading: &Reading<'_>, comma: usize) -> bool {
     const QUESTIONS: [&str; 15] = [
         "几点",

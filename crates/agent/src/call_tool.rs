@@ -14,8 +14,8 @@ pub(crate) struct CallTarget {
     pub(crate) source: Option<String>,
 }
 
-/// The tool that a call reaches and its arguments, through any number of `call_tool` around it. The innermost source
-/// counts. Members that `call_tool` does not have leave it as it is, so that it fails its own schema.
+/// The tool that a call reaches and its arguments, with all enclosing `call_tool` removed. The innermost source counts. A
+/// `call_tool` with unknown members is not unwrapped, so that it fails the validation against its own schema.
 pub(crate) fn target(tool: &ToolName, arguments: &RawJson) -> CallTarget {
     let mut target = CallTarget { tool: tool.clone(), arguments: arguments.clone(), source: None };
     while target.tool.as_str() == CALL_TOOL {
@@ -34,8 +34,8 @@ pub(crate) fn target(tool: &ToolName, arguments: &RawJson) -> CallTarget {
     target
 }
 
-/// The call as it is checked and run. A `call_tool` that does not name a tool plainly is not coerced, so that it fails
-/// its own schema: what it would call after coercion was never checked.
+/// The call as it is checked and run. Coercion is disabled for a `call_tool` that could not be unwrapped, so that it fails
+/// the validation against its own schema: the permissions of the tool that it would reach after coercion were not checked.
 pub(crate) fn resolved(mut call: ToolCall) -> ToolCall {
     if call.by != CallBy::Name {
         return call;

@@ -101,7 +101,7 @@ pub(super) fn assemble(text: &str, candidates: &Candidates, today: Date) -> Plan
     }
     if !plan.steps.is_empty() {
         plan.unserved = unserved::parts(text, &clauses, &served(&drafts, text, today));
-        // Read-only steps that replace an unserved part are of no use without that part.
+        // Read-only steps that were all made from unserved parts do not serve the request.
         let instead = |step: &Step| plan.unserved.iter().any(|part| part.contains(step.description.as_str()));
         if plan.changing.is_empty() && plan.steps.iter().all(instead) {
             return Plan { problems: vec![problem::no_tool(text.trim())], ..Plan::default() };

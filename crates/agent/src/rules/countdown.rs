@@ -108,10 +108,10 @@ pub(super) fn read(reading: &Reading<'_>) -> Option<Countdown> {
     let lower = reading.text.to_lowercase();
     let chinese = ASKING_HAN.iter().any(|words| lower.contains(words));
     let english = ASKING.iter().any(|words| lower.contains(words));
-    // Unit conversions are not periods: `how many days are in 3 weeks`.
     if is_beyond_clocks(reading) {
         return None;
     }
+    // Unit conversions are not periods: `how many days are in 3 weeks`.
     if !(chinese || english) || !reading.expressions.is_empty() {
         return None;
     }

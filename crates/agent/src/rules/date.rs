@@ -1,4 +1,4 @@
-//! Days and times of day in a request: written out, in digits, or counted from today.
+//! Reads dates and times of day in a request: written out, in digits, or relative to today.
 
 use jiff::Span;
 use jiff::civil::{Date, DateTime, Time};
@@ -6,7 +6,7 @@ use jiff::civil::{Date, DateTime, Time};
 use super::spelled::numeral;
 use super::token::{Kind, Token};
 
-/// A day, a time of day, or both.
+/// A date, a time of day, or both.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Moment {
     Date(Date),
@@ -14,7 +14,7 @@ pub(super) enum Moment {
     DateTime(DateTime),
 }
 
-/// A moment, and the tokens it takes.
+/// A moment, and the index of the token after it.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct When {
     pub(super) moment: Moment,
@@ -74,7 +74,7 @@ fn day(tokens: &[Token<'_>], at: usize, today: Date) -> Option<(Date, usize)> {
         .or_else(|| relative(tokens, at, today))
 }
 
-/// `2024-05-01`, `2024/5/1`, `05/01/2024` (month first, unless that cannot be).
+/// `2024-05-01`, `2024/5/1`, `05/01/2024` (month first, unless that is not a valid date).
 fn in_digits(tokens: &[Token<'_>], at: usize) -> Option<(Date, usize)> {
     let (first, second, third) = (whole(tokens, at)?, whole(tokens, at + 2)?, whole(tokens, at + 4)?);
     let mark = text(tokens, at + 1);
@@ -139,7 +139,7 @@ fn in_chinese(tokens: &[Token<'_>], at: usize, today: Date) -> Option<(Date, usi
     Some((date(year, month, day)?, next + 1))
 }
 
-/// A number up to 99 in digits or numerals.
+/// A number up to 99, in digits or Chinese numerals.
 fn small_number(tokens: &[Token<'_>], at: usize) -> Option<(i64, usize)> {
     if let Some(value) = whole(tokens, at) {
         return Some((value, at + 1));

@@ -1,4 +1,5 @@
-//! What is to be done and what it is about, told from words: a tool that does something else, or to something else, is no answer.
+//! Compares the action and the object of a request with those of a tool, by words: a tool with another action or object is
+//! rejected.
 
 use toolhub_core::Tool;
 
@@ -12,88 +13,88 @@ use super::role::Role;
 use super::token::{Kind, Token, tokens};
 use super::verb_place::{NOUN_LEADS, is_denied, is_named_deed, is_verb};
 
-/// How a tool's deeds stand to what a text asks for.
+/// How a tool's actions relate to the requested action.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Agreement {
-    /// It does that.
+    /// The tool performs the action.
     Does,
-    /// Nobody can tell.
+    /// The words do not decide it.
     Unknown,
-    /// It seems to do something else.
+    /// The tool seems to perform another action.
     Doubtful,
-    /// It certainly does.
+    /// The tool certainly performs another action.
     DoesNot,
 }
 
-/// What words say of a tool: what it does, and what to.
+/// The actions and objects of a tool, from its words.
 #[derive(Debug, Default)]
 pub(super) struct Profile {
-    /// Told by its name.
+    /// Actions in the tool's name.
     deeds: Vec<usize>,
-    /// Told by how its description begins, too.
+    /// Actions in the tool's name or in the first sentence of its description.
     all_deeds: Vec<usize>,
     things: Vec<usize>,
-    /// Everything it speaks of.
+    /// Objects in the name, the description and the parameters.
     all_things: Vec<usize>,
-    /// Whether its name says that it changes something.
+    /// Whether the name denotes a change.
     pub(super) changes: bool,
-    /// Whether its name says that something is gone afterwards.
+    /// Whether the name denotes a deletion.
     pub(super) destroys: bool,
     pub(super) searches: bool,
-    /// Whether it searches with filters that may all be left out.
+    /// Whether the tool searches with filters that are all optional.
     filters: bool,
-    /// Whether it searches among tools.
+    /// Whether the tool searches for tools.
     finds_tools: bool,
-    /// Kinds of things that one word of its name may stand for.
+    /// Groups of objects, each the possible meanings of one word of the name.
     siblings: Vec<Vec<usize>>,
-    /// Whether it leaves everything as it is, by its hint or by its name.
+    /// Whether the tool is read-only, by its hint or by its name.
     pub(super) harmless: bool,
-    /// Whether it reads files as text, of which workbooks and pictures have none.
+    /// Whether the tool reads files as text, which excludes workbooks and pictures.
     pub(super) reads_text: bool,
-    /// Whether it edits them as text.
+    /// Whether the tool edits files as text.
     edits_text: bool,
 }
 
-/// What a text asks for.
+/// The intent of a text.
 #[derive(Debug, Default)]
 pub(super) struct Wish {
-    /// What each of its verbs may mean, in order.
+    /// The possible actions of each of its verbs, in order.
     deeds: Vec<Vec<usize>>,
-    /// Of these, those that nothing else does and that are meant beyond doubt.
+    /// The unambiguous ones of these whose actions are marked `!` in the table: a tool must perform them.
     certain: Vec<Vec<usize>>,
-    /// Whether the first is but a word of asking: `what`, 多少.
+    /// Whether the first verb is only a question word: `what`, 多少.
     questions: bool,
-    /// Whether the first asks to look something up, wherever that may be.
+    /// Whether the first verb asks to look something up, in any source.
     looks_up: bool,
-    /// Whether those after the first are to be taken for what is asked, too.
+    /// Whether the last verb is Chinese: then the verbs after the first count as requested actions, too.
     in_han: bool,
-    /// Whether it asks which tool does something.
+    /// Whether the text asks which tool does something.
     asks_which_tool: bool,
-    /// What it speaks of in words.
+    /// The objects that the words denote.
     things: Vec<usize>,
-    /// Kinds of things that one of its words may stand for.
+    /// Groups of objects, each the possible meanings of one word.
     groups: Vec<Vec<usize>>,
-    /// Whether it has a verb of reading that is not denied and does not merely ask.
+    /// Whether the text has a verb of reading that is not negated and not only a question word.
     reads: bool,
-    /// Where the first such verb stands.
+    /// The byte offset of the first such verb.
     reads_at: Option<usize>,
-    /// Whether it has a verb of changing.
+    /// Whether the text has a verb of changing.
     changes: bool,
-    /// Whether it names a path without an ending, which may lead to a file or to a folder.
+    /// Whether the text contains a path without an extension, which may be a file or a folder.
     pub(super) has_bare_path: bool,
-    /// What its particulars are: a file that is a workbook, a cell.
+    /// The objects that literals imply: a workbook for its file name, a cell for its address.
     implied: Vec<usize>,
 }
 
-/// How a tool stands to a wish.
+/// How well a tool matches an intent.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Standing {
     pub(super) does: Agreement,
-    /// What speaks for it, or against.
+    /// Score for or against the tool.
     pub(super) score: f32,
 }
 
-/// Deeds after which something is not as it was before.
+/// Actions that change something.
 const CHANGING: [&str; 22] = [
     "reschedule",
     "write",
@@ -118,10 +119,10 @@ const CHANGING: [&str; 22] = [
     "book",
     "discard",
 ];
-/// Deeds that leave everything as it is.
+/// Read-only actions.
 const HARMLESS: [&str; 4] = ["read", "search", "validate", "calculate"];
 
-/// Words that ask, and do not say what is to be done.
+/// Question words, which do not denote an action.
 const ASKING: [&str; 16] = [
     "what",
     "what's",
@@ -141,20 +142,20 @@ const ASKING: [&str; 16] = [
     "多少",
 ];
 
-/// Words after which something is looked up that no tool at hand need know of.
+/// Verbs for looking something up, possibly outside the available tools.
 const LOOKS_UP: [&str; 9] =
     ["look up", "lookup", "look for", "look into", "research", "查一下", "查下", "查查", "检索"];
 
 const DONE_BY_NAME: f32 = 0.45;
 const DONE_LATER: f32 = 0.1;
 const OTHER_DEED: f32 = 0.35;
-/// For each thing that both speak of.
+/// Bonus for each object in both the request and the tool's name.
 const SAME_THING: f32 = 0.15;
-/// For each thing that a tool's name tells and nobody spoke of.
+/// Penalty for each object in the tool's name that the request does not mention.
 const UNSAID: f32 = 0.45;
-/// For each thing that was spoken of, and the tool knows nothing of it.
+/// Penalty for each object in the request that the tool does not mention.
 const UNKNOWN_THING: f32 = 0.35;
-/// The same, where it knows the thing only by its description.
+/// The same if only the tool's description mentions the object.
 const BY_THE_WAY: f32 = 0.1;
 const UNKNOWN_PARTICULAR: f32 = 0.25;
 
@@ -168,7 +169,7 @@ fn add(to: &mut Vec<usize>, rows: &[usize]) {
 
 impl Profile {
     pub(super) fn of(tool: &Tool, parameters: &[Parameter]) -> Self {
-        // `sports.get_ranking`: what stands before a dot is where it belongs.
+        // `sports.get_ranking`: the part before a dot is a namespace.
         let name: Vec<String> =
             tool.name().as_str().split(['.', '/']).map(|part| words(part).join(" ")).collect();
         let name = name.join(" . ");
@@ -181,7 +182,7 @@ impl Profile {
             if is_named_deed(&name, spot.start) {
                 add(&mut profile.deeds, &spot.meaning.deeds);
             }
-            // What `merge` is about it says by what it does.
+            // An object that is only implied by a changing verb such as `merge` does not count as named.
             let looks = |deed: &usize| HARMLESS.contains(&lexicon::deed(*deed).name);
             let about = match spot.meaning.deeds.iter().all(looks) {
                 true => &mut profile.things,
@@ -194,7 +195,7 @@ impl Profile {
         }
         profile.all_deeds.clone_from(&profile.deeds);
         for spot in read(head) {
-            // `is properly formatted` tells how something is, `by name` what with.
+            // `is properly formatted` describes a state, and `by name` a means.
             let before = head[..spot.start].trim_end().rsplit(' ').next().unwrap_or_default().to_lowercase();
             let noun = NOUN_LEADS.contains(&before.as_str());
             if !head[spot.start..spot.end].ends_with("ed") && !noun {
@@ -234,7 +235,7 @@ impl Profile {
         profile
     }
 
-    /// Whether the tool's own words know what a word of a request stands for.
+    /// Whether the tool's own words contain a meaning of a word in the request.
     pub(super) fn knows(&self, meaning: &lexicon::Meaning) -> bool {
         meaning.deeds.iter().any(|deed| self.all_deeds.contains(deed))
             || meaning.things.iter().any(|thing| self.all_things.contains(thing))
@@ -242,7 +243,7 @@ impl Profile {
 }
 
 impl Wish {
-    /// `names` are where things are called by their own names: those words say nothing.
+    /// `names` are the byte ranges of proper names, whose words are ignored.
     pub(super) fn of(reading: &Reading<'_>, names: &[(usize, usize)]) -> Self {
         let is_taken = |token: &Token<'_>| {
             let literal = reading.mentions.iter().any(|mention| {
@@ -276,7 +277,7 @@ impl Wish {
                 continue;
             }
             let alone = deeds.iter().all(|deed| lexicon::deed(*deed).mark == Some('!'));
-            // In English what comes later may be told of something else: `the game he played`.
+            // In English, a later verb may belong to a subordinate clause: `the game he played`.
             let said = reading.text.get(spot.start..spot.end).unwrap_or_default();
             if alone && spot.meaning.things.is_empty() && (wish.deeds.is_empty() || has_han(said)) {
                 wish.certain.push(deeds.clone());
@@ -302,7 +303,7 @@ impl Wish {
         ];
         wish.asks_which_tool = which.iter().any(|words| lower.contains(words));
         if wish.deeds.is_empty() {
-            // A word that the tables know is no other one misspelt.
+            // A word in the tables is not a misspelling of another one.
             let known =
                 |token: &Token<'_>| spots.iter().any(|spot| spot.start < token.end && token.start < spot.end);
             let free = |token: &&Token<'_>| token.kind == Kind::Word && !is_taken(token) && !known(token);
@@ -312,7 +313,7 @@ impl Wish {
         for mention in &reading.mentions {
             let Value::Literal(literal) = &mention.value else { continue };
             let implied = match literal {
-                // What a path without an ending leads to is not told.
+                // A path without an extension does not imply an object.
                 Literal::Path(path) if is_bare(path) => {
                     wish.has_bare_path = true;
                     continue;
@@ -341,7 +342,7 @@ impl Wish {
         wish
     }
 
-    /// Whether something is to be searched for, and nothing else.
+    /// Whether the only requested action is a search.
     pub(super) fn searches(&self) -> bool {
         let search = |deed: &usize| lexicon::deed(*deed).name == "search";
         self.deeds.first().is_some_and(|deeds| {
@@ -353,22 +354,22 @@ impl Wish {
         })
     }
 
-    /// Whether it asks to look at something, in a verb that is not denied.
+    /// Whether the text asks to read something, with a verb that is not negated.
     pub(super) fn reads(&self) -> bool {
         self.reads
     }
 
-    /// Whether it asks to look at something before a byte of the request.
+    /// Whether it asks to read something before a byte offset.
     pub(super) fn reads_before(&self, at: usize) -> bool {
         self.reads_at.is_some_and(|place| place <= at)
     }
 
-    /// Whether one of its verbs changes something.
+    /// Whether one of its verbs denotes a change.
     pub(super) fn changes(&self) -> bool {
         self.changes
     }
 
-    /// Whether it asks for something that nothing else does, or about something special, and `any` finds no tool for that.
+    /// Whether it asks for a special action or object for which `any` finds no tool.
     pub(super) fn is_beyond(&self, mut any: impl FnMut(&dyn Fn(&Profile) -> bool) -> bool) -> bool {
         let special = |thing: &&usize| lexicon::thing(**thing).mark == Some('!');
         self.certain
@@ -382,7 +383,7 @@ impl Wish {
                     .any(|thing| !any(&|profile: &Profile| profile.all_things.contains(thing)))
     }
 
-    /// Whether it speaks of a kind of thing that only tools for it know.
+    /// Whether it mentions an object that only dedicated tools handle.
     pub(super) fn speaks_of_own(&self) -> bool {
         self.things.iter().any(|row| lexicon::thing(*row).mark.is_none())
     }
@@ -392,9 +393,9 @@ impl Wish {
         !self.deeds.is_empty()
     }
 
-    /// The same in the words of the tables: a text to search for where the request's own words find nothing.
+    /// The intent in the words of the tables: a search text in case the words of the request find nothing.
     pub(super) fn query(&self) -> Option<String> {
-        // A verb alone finds every tool that does such a thing to anything.
+        // A verb without an object would match every tool with that action.
         let special = |deeds: &Vec<usize>| deeds.iter().all(|deed| lexicon::deed(*deed).mark == Some('!'));
         let certain = self.deeds.first().is_some_and(special);
         if self.things.is_empty()
@@ -420,7 +421,7 @@ impl Wish {
         (!seen.is_empty()).then(|| seen.join(" "))
     }
 
-    /// The same, about what another wish speaks of: 把 一月 改名 says nothing of sheets where the clause before does.
+    /// The same with the objects of another intent: 把 一月 改名 does not mention sheets, but the clause before may.
     pub(super) fn query_about(&self, other: &Self) -> Option<String> {
         if self.deeds.is_empty() || !self.things.is_empty() || !self.implied.is_empty() {
             return None;
@@ -429,7 +430,7 @@ impl Wish {
         Self { deeds: self.deeds.clone(), things, implied, ..Self::default() }.query()
     }
 
-    /// What a tool is to this wish.
+    /// How well a tool matches this intent.
     pub(super) fn standing(&self, profile: &Profile) -> Standing {
         let does = |deeds: &[usize], listed: &[usize]| deeds.iter().any(|deed| listed.contains(deed));
         let first = self.deeds.first().map(Vec::as_slice).unwrap_or_default();
@@ -452,11 +453,11 @@ impl Wish {
         } else {
             Agreement::Doubtful
         };
-        // 哪个工具可以合并单元格: what a tool is to do is searched for, not done.
+        // 哪个工具可以合并单元格: the request searches for a tool and does not ask to run it.
         if self.asks_which_tool && profile.finds_tools {
             return Standing { does: Agreement::Does, score: score.max(0.0) + DONE_BY_NAME + SAME_THING };
         }
-        // Something is asked for that nothing else does, and this tool does not.
+        // A special action is requested, and this tool does not perform it.
         let harmless = profile.harmless;
         if self.certain.iter().any(|deeds| !does(deeds, &profile.all_deeds))
             && !profile.searches
@@ -464,25 +465,25 @@ impl Wish {
         {
             agreement = if harmless { Agreement::DoesNot } else { Agreement::Doubtful };
         }
-        // Who wants something changed is not served by looking at it.
+        // A read-only tool cannot serve a request for a change.
         let changing = |deed: &usize| CHANGING.contains(&lexicon::deed(*deed).name);
         let by_name = does(first, &profile.deeds) || later().any(|deeds| does(deeds, &profile.deeds));
         if !first.is_empty() && !by_name && harmless && first.iter().all(changing) {
             agreement = Agreement::DoesNot;
         }
-        // Any words can be searched for: that is done only where it is asked for.
+        // A search tool accepts any words: it is used only if the request asks for a search.
         if profile.searches && agreement == Agreement::Doubtful {
-            // Where nothing need be searched for, listing is searching with filters.
+            // A search tool whose filters are all optional can list everything.
             let lists = first.iter().any(|deed| lexicon::deed(*deed).name == "read") && profile.filters;
             agreement = if lists { Agreement::Does } else { Agreement::DoesNot };
         }
         if agreement == Agreement::Doubtful {
             score -= OTHER_DEED;
         }
-        // Whether something was spoken of that the tool knows nothing of.
+        // Whether the request mentions an object that the tool does not.
         let mut strange = false;
         let searched = profile.searches && agreement == Agreement::Does;
-        // `graph` is a chart, too: a word is known where one of its meanings is.
+        // `graph` can also mean a chart: an ambiguous word matches if one of its meanings does.
         let known = |thing: &usize| profile.all_things.contains(thing);
         let meant_otherwise = |thing: &usize| {
             !known(thing) && self.groups.iter().any(|group| group.contains(thing) && group.iter().any(known))
@@ -494,7 +495,7 @@ impl Wish {
                 score -= BY_THE_WAY;
             } else if !searched && lexicon::thing(*thing).mark != Some('?') {
                 let slight = lexicon::thing(*thing).mark == Some('~') && !profile.changes;
-                // What only some tools know is not looked up with others.
+                // Objects that only dedicated tools handle are not read with other tools.
                 let foreign = lexicon::thing(*thing).mark.is_none() && harmless;
                 score -= match (slight, foreign) {
                     (true, _) => BY_THE_WAY,
@@ -502,7 +503,7 @@ impl Wish {
                     (false, false) => UNKNOWN_THING,
                 };
                 strange = true;
-                // What a tool never speaks of it does not change.
+                // A tool does not change an object that it does not mention.
                 let mark = lexicon::thing(*thing).mark;
                 let unasked = profile.changes || agreement == Agreement::Doubtful;
                 if mark == Some('!') || (mark.is_none() && unasked) {
@@ -510,7 +511,7 @@ impl Wish {
                 }
             }
         }
-        // `add a sheet to a.xlsx`: a tool that makes something else, and never speaks of sheets, is no answer.
+        // `add a sheet to a.xlsx`: a tool that creates something else and does not mention sheets is rejected.
         if let Some(object) = self.things.first().filter(|_| profile.changes)
             && lexicon::thing(*object).mark == Some('~')
             && !profile.things.is_empty()
@@ -523,7 +524,7 @@ impl Wish {
             if !profile.all_things.contains(thing) {
                 score -= UNKNOWN_PARTICULAR;
                 strange = true;
-                // A picture is a file, too: it is moved, measured and found like any other.
+                // A picture is also a file: file tools can move, measure and find it.
                 let file =
                     lexicon::thing_named("file").is_some_and(|file| profile.all_things.contains(&file));
                 if lexicon::thing(*thing).mark == Some('!') && (profile.reads_text || !file)
@@ -534,7 +535,7 @@ impl Wish {
                 }
             }
         }
-        // A text file is no workbook, and has neither sheets nor cells.
+        // A text file is not a workbook, and has neither sheets nor cells.
         let about = |names: &[&str]| {
             let named = |row: &usize| names.contains(&lexicon::thing(*row).name);
             profile.things.iter().any(named)
@@ -548,7 +549,7 @@ impl Wish {
             let means = |thing: &usize| self.things.contains(thing) || self.implied.contains(thing);
             let said = means(thing)
                 || profile.siblings.iter().any(|kinds| kinds.contains(thing) && kinds.iter().any(means));
-            // What a tool is only good for must be spoken of: a text is not read as a picture.
+            // A tool for a special object requires that the request mentions it: a text is not read as a picture.
             if !said && profile.harmless && lexicon::thing(*thing).mark == Some('!') {
                 score -= UNSAID;
             }

@@ -1,18 +1,18 @@
-//! Why a step that changes something is not proven, in words.
+//! The reasons why a changing step is unproven, with their messages.
 
 use toolhub_core::lang::Text;
 
-/// Words that are shown.
+/// Maximum number of words shown.
 const SHOWN: usize = 8;
 
-/// Why a step is not proven.
+/// A reason why a step is unproven.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Doubt {
-    /// No verb of the request is of the class of the tool's.
+    /// No verb of the request is in the class of the tool's verb.
     Verb,
     /// Words that the step does not use.
     Unused(Vec<String>),
-    /// An argument that was taken because nothing else was left, or for which another value fits as well.
+    /// An argument that was taken only because no other value was left, or for which another value fits equally well.
     Guessed(String),
     /// Another tool that the same words prove.
     Rival(String),

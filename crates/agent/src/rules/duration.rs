@@ -1,4 +1,4 @@
-//! Lengths of time in a request: `for 15 minutes`, `a 90-minute call`, `half an hour`, 一个半小时.
+//! Reads durations in a request: `for 15 minutes`, `a 90-minute call`, `half an hour`, 一个半小时.
 
 use jiff::civil::DateTime;
 use serde_json::Value as Json;
@@ -10,7 +10,7 @@ use super::parameter::{Parameter, Shape};
 use super::role::Role;
 use super::token::{Kind, Token};
 
-/// A length of time and where it was said.
+/// A duration and its byte range.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Duration {
     pub(super) start: usize,
@@ -40,7 +40,7 @@ const WORDS: [(&str, f64); 17] = [
     ("ninety", 90.0),
 ];
 
-/// The only length of time of a text; `None` where it has several.
+/// The only duration in a text; `None` if there are several.
 pub(super) fn only(reading: &Reading<'_>) -> Option<Duration> {
     let found = find(reading);
     match found.as_slice() {
@@ -73,7 +73,7 @@ fn english(reading: &Reading<'_>, at: usize) -> Option<(Duration, usize)> {
     if first.is("half") && is(at + 1, &["an", "a"]) && is(at + 2, &["hour"]) {
         return Some((Duration { start: first.start, end: tokens[at + 2].end, minutes: 30.0 }, at + 3));
     }
-    // `two-hour`: a number in words and its unit are one token.
+    // `two-hour`: number word and unit are one token.
     if let Some((word, unit)) = first.text.to_lowercase().split_once('-')
         && let Some((_, value)) = WORDS.iter().find(|(known, _)| *known == word)
     {
@@ -196,7 +196,7 @@ fn chinese(reading: &Reading<'_>, at: usize) -> Option<(Duration, usize)> {
     (minutes > 0.0).then(|| (Duration { start, end, minutes }, reading.token_at(end)))
 }
 
-/// The length of time as the value of a parameter that counts it.
+/// The duration as the value of a parameter, in the parameter's unit.
 pub(super) fn candidate(parameter: &Parameter, scene: &Scene<'_>) -> Option<Candidate> {
     let unit = parameter.words.last().and_then(|word| super::units::of(word))?;
     let minutes = only(scene.reading)?;
@@ -211,7 +211,7 @@ pub(super) fn candidate(parameter: &Parameter, scene: &Scene<'_>) -> Option<Cand
     Some(Candidate { value: Given::Said(value), start: minutes.start, end: minutes.end, score: GOOD + 1.2 })
 }
 
-/// Gives the end of an event that was told by its start and its length.
+/// Computes the end of an event from its start and its duration.
 pub(super) fn end(parameters: &[Parameter], filling: &mut Filling, scene: &Scene<'_>) {
     let has =
         |parameter: &Parameter, words: &[&str]| parameter.role == Role::DateTime && parameter.has_word(words);

@@ -1,4 +1,4 @@
-//! What is to be written into cells where nothing marks it: `put Passport in A1`, `A1 写 队名`, `把 100 填到 B2`.
+//! Finds the content to be written into cells if it is not quoted: `put Passport in A1`, `A1 写 队名`, `把 100 填到 B2`.
 
 use serde_json::Value as Json;
 
@@ -7,14 +7,14 @@ use super::literal::Literal;
 use super::mention::{Mention, Value};
 use super::plural::cell;
 
-/// English verbs before what is written.
+/// English verbs before the content.
 const WRITES: [&str; 18] = [
     "log", "jot", "pop", "drop", "note", "key", "write", "put", "enter", "type", "insert", "add", "place",
     "set", "fill", "record", "save", "stick",
 ];
-/// Words between what is written and the cell.
+/// Words between the content and the cell.
 const INTO: [&str; 10] = ["goes into", "goes in", "into", "in", "to", "at", "inside", "as", "under", "on"];
-/// Words after a cell before what is written there, longer ones first.
+/// Words between a cell and the content after it, longer ones first.
 const AFTER_CELL: [&str; 37] = [
     "里面写上",
     "里写上",
@@ -54,7 +54,7 @@ const AFTER_CELL: [&str; 37] = [
     "：",
     ":",
 ];
-/// Words between what is written and the cell, after 把.
+/// Words between the content and the cell, after 把.
 const BEFORE_CELL: [&str; 18] = [
     "写到",
     "写入",
@@ -75,9 +75,9 @@ const BEFORE_CELL: [&str; 18] = [
     "加到",
     "塞进",
 ];
-/// English verbs after which a cell is told, and then what it is to be.
+/// English verbs that are followed by a cell and its new content.
 const SETS: [&str; 7] = ["set", "change", "update", "make", "turn", "switch", "correct"];
-/// Words after a cell before what it is to be.
+/// Words between a cell and its new content.
 const BECOMES: [&str; 9] = [
     " should contain ",
     " should hold ",
@@ -89,9 +89,9 @@ const BECOMES: [&str; 9] = [
     " needs to be ",
     " has to be ",
 ];
-/// Words right after a cell before what is put there.
+/// Words directly after a cell and before the content.
 const PUT: [&str; 8] = [", put ", ", write ", ", enter ", ", type ", " put ", " write ", " enter ", ": "];
-/// What stands for something else, and is not written itself.
+/// References to other content, which are not written literally.
 const NOT_ITSELF: [&str; 24] = [
     "it",
     "this",
@@ -119,7 +119,7 @@ const NOT_ITSELF: [&str; 24] = [
     "data",
 ];
 
-/// What a text has written into its cells.
+/// The content to be written into the cells of a text.
 pub(super) fn candidates(scene: &Scene<'_>) -> Vec<Candidate> {
     let mentions = &scene.reading.mentions;
     let cells = mentions.iter().filter(
@@ -131,7 +131,7 @@ pub(super) fn candidates(scene: &Scene<'_>) -> Vec<Candidate> {
     found.chain(mentions.iter().filter_map(|mention| into_range(scene, mention))).collect()
 }
 
-/// `write Name, Mail into A1:B1`, 把 1、2、3 填到 A1:A3: as many as there are cells, side by side or one below the other.
+/// `write Name, Mail into A1:B1`, 把 1、2、3 填到 A1:A3: as many values as cells, in a row or a column.
 fn into_range(scene: &Scene<'_>, place: &Mention) -> Option<Candidate> {
     let Value::Literal(Literal::Cells(cells)) = &place.value else { return None };
     let (first, last) = cells.split_once(':')?;
@@ -182,7 +182,7 @@ fn into_range(scene: &Scene<'_>, place: &Mention) -> Option<Candidate> {
     Some(Candidate { value: Given::Said(Json::Array(rows)), start, end, score: GOOD + 0.8 })
 }
 
-/// `set B7 to 950`, `B7 in tab Rent should be 950`: what a cell is to be.
+/// `set B7 to 950`, `B7 in tab Rent should be 950`: the new content of a cell.
 fn becomes(scene: &Scene<'_>, place: &Mention) -> Option<Candidate> {
     let text = scene.reading.text;
     let rest = text.get(place.end..)?;
@@ -199,7 +199,7 @@ fn becomes(scene: &Scene<'_>, place: &Mention) -> Option<Candidate> {
         .chain(lower.starts_with(" with ").then_some((0, " with ")).filter(|_| fills))
         .chain(PUT.iter().filter(|word| lower.starts_with(**word)).map(|word| (0, *word)))
         .min()?;
-    // Another cell between would be the one that is spoken of.
+    // With another cell in between, the content would belong to that cell.
     let other = scene.reading.mentions.iter().any(|mention| {
         matches!(mention.value, Value::Literal(Literal::Cells(_)))
             && mention.start >= place.end
@@ -227,7 +227,7 @@ fn becomes(scene: &Scene<'_>, place: &Mention) -> Option<Candidate> {
     entry(scene, start, start + end)
 }
 
-/// `put X in A1`, `X goes into A1`, `把 X 写到 A1`: what stands before the cell.
+/// `put X in A1`, `X goes into A1`, `把 X 写到 A1`: the content before the cell.
 fn before(scene: &Scene<'_>, place: &Mention) -> Option<Candidate> {
     let text = scene.reading.text;
     let head = text.get(..place.start)?.trim_end();
@@ -245,14 +245,14 @@ fn before(scene: &Scene<'_>, place: &Mention) -> Option<Candidate> {
         let start = begins.max().or_else(|| (*into).starts_with("goes").then_some(0))?;
         return entry(scene, start, head.len());
     }
-    // 把 X 写到 … A1: the file and the sheet may stand between.
+    // 把 X 写到 … A1: the file and the sheet may be in between.
     let (at, _) = BEFORE_CELL.iter().filter_map(|verb| head.rfind(verb).map(|at| (at, verb))).max()?;
     let start =
         ["把", "将"].iter().filter_map(|word| head[..at].rfind(word).map(|from| from + word.len())).max()?;
     entry(scene, start, at)
 }
 
-/// `A1 写 X`: what stands after the cell.
+/// `A1 写 X`: the content after the cell.
 fn after(scene: &Scene<'_>, place: &Mention) -> Option<Candidate> {
     let text = scene.reading.text;
     let mut at = place.end;
@@ -273,7 +273,7 @@ fn after(scene: &Scene<'_>, place: &Mention) -> Option<Candidate> {
     entry(scene, start, start + end)
 }
 
-/// A row of what stands between two places, where it is nothing else.
+/// The text between two byte offsets as a row of one cell, if it is plain content.
 fn entry(scene: &Scene<'_>, start: usize, end: usize) -> Option<Candidate> {
     let text = scene.reading.text.get(start..end)?;
     let trimmed = text.trim_matches(|c: char| c.is_whitespace() || "\"'“”‘’「」`:：".contains(c));

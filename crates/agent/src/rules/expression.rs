@@ -1,4 +1,4 @@
-//! Arithmetic in a request, in symbols or in words of either language, as an expression for a calculator.
+//! Reads arithmetic in a request, in symbols or in English or Chinese words, as an expression for a calculator.
 
 use super::continuation;
 use super::conversion::{conversion, how_many};
@@ -8,28 +8,28 @@ use super::token::{Kind, Token};
 use super::units;
 use super::word_problem::word_problem;
 
-/// An expression and where it stands.
+/// An expression and its byte range.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Expression {
     pub(super) text: String,
     pub(super) start: usize,
     pub(super) end: usize,
-    /// How many operators it has.
+    /// The number of operators.
     pub(super) operators: usize,
 }
 
-/// What some tokens are in an expression.
+/// The syntactic role of some tokens in an expression.
 enum Piece {
     Operand(String),
-    /// Between two operands.
+    /// An infix operator.
     Between(&'static str),
-    /// After an operand: `%`, `!`, `^2`.
+    /// A postfix operator: `%`, `!`, `^2`.
     After(String),
-    /// Before an operand, which it takes in brackets: `sqrt`.
+    /// A function before its operand, which is put in brackets: `sqrt`.
     Function(&'static str),
-    /// After an operand, which it takes in brackets: 的平方根.
+    /// A function after its operand, which is put in brackets: 的平方根.
     Around(&'static str),
-    /// 80 的 15%: a share of what came before.
+    /// 80 的 15%: a percentage of the preceding operand.
     ShareOf(String),
     Open,
     Close,
@@ -110,7 +110,7 @@ const AFTER: [(&[&str], &str); 7] = [
     (&["!"], "!"),
 ];
 
-/// Whether something is written as a day, though there may be none of that number: 2026-02-30 is no subtraction.
+/// Whether a text has the form of a date, even if that date does not exist: 2026-02-30 is not a subtraction.
 fn is_dated(written: &str) -> bool {
     let is = |part: &str, longest: usize| {
         (1..=longest).contains(&part.len()) && part.bytes().all(|byte| byte.is_ascii_digit())
@@ -124,12 +124,12 @@ fn is_dated(written: &str) -> bool {
     })
 }
 
-/// The expressions of a text, in order. `free` says which tokens are not taken by something else.
+/// The expressions of a text, in order. `free` returns whether a token is not part of something else.
 pub(super) fn find(text: &str, tokens: &[Token<'_>], free: &dyn Fn(usize) -> bool) -> Vec<Expression> {
     let mut found = Vec::new();
     let mut at = 0;
     while at < tokens.len() {
-        // The first of 3月1日有多少天 is a day and no amount.
+        // The first number of 3月1日有多少天 belongs to a date and is not an amount.
         match conversion(text, tokens, at)
             .filter(|_| free(at))
             .or_else(|| how_many(tokens, at))
@@ -191,7 +191,7 @@ fn of_two(tokens: &[Token<'_>], at: usize) -> Option<(Expression, usize)> {
     }
 }
 
-/// What is asked of several numbers, before or after them.
+/// Functions of several numbers, before or after them.
 const SEVERAL: [(&[&str], &str); 24] = [
     (&["greatest", "common", "divisor", "of"], "gcd"),
     (&["gcd", "of"], "gcd"),
@@ -237,7 +237,7 @@ fn of_several(tokens: &[Token<'_>], at: usize, free: &dyn Fn(usize) -> bool) -> 
         }
         next = after;
     }
-    // 这三个数, between the numbers and what is asked of them.
+    // 这三个数, between the numbers and the function.
     let filler = tokens
         .get(next..)
         .unwrap_or_default()
@@ -342,13 +342,13 @@ fn power(tokens: &[Token<'_>], at: usize) -> Option<(Piece, usize)> {
     }
 }
 
-/// An expression while it is read.
+/// The state of the expression parser.
 #[derive(Default)]
 struct Run {
     out: Vec<String>,
-    /// Where in `out` the last operand begins.
+    /// The index in `out` at which the last operand begins.
     operand: usize,
-    /// Brackets to close after the next operand.
+    /// The number of brackets to close after the next operand.
     pending: usize,
     depth: usize,
     operators: usize,
@@ -359,7 +359,7 @@ impl Run {
         let mut run = Self::default();
         let mut next = at;
         let mut wants_operand = true;
-        // The longest beginning that is whole.
+        // The longest prefix that is a complete expression.
         let mut whole = None;
         while free(next)
             && let Some((piece, length)) = piece(tokens, next, wants_operand).or_else(|| {
@@ -375,7 +375,7 @@ impl Run {
             }
         }
         let (mut text, mut after, operators) = whole?;
-        // `15% of 80 plus 3 kg`: a measure belongs to the last number. It is handed on, so that the calculator can refuse it.
+        // `15% of 80 plus 3 kg`: the unit belongs to the last number. It is passed on, so that the calculator can reject it.
         let (unit, length) = units::at(tokens, after);
         if let Some(unit) = unit.filter(|unit| unit.is_measure() && (after..after + length).all(free)) {
             text = format!("{text} {}", unit.name());
@@ -389,7 +389,7 @@ impl Run {
         self.out.concat().trim().to_owned()
     }
 
-    /// Takes a piece; says whether an operand must follow.
+    /// Appends a piece. Returns whether an operand must follow.
     fn take(&mut self, piece: Piece, wants_operand: bool) -> Option<bool> {
         match piece {
             Piece::Operand(sign) if sign.is_empty() => {
@@ -429,7 +429,7 @@ impl Run {
                 self.out.insert(self.operand, format!("{share}% of "));
             }
             Piece::Open => {
-                // `sqrt(2)`: the bracket of the function is already there.
+                // `sqrt(2)`: the bracket of the function is already open.
                 if self.pending > 0 {
                     self.pending -= 1;
                 } else {

@@ -1,5 +1,5 @@
-//! Whether a number of a call is the whole of what the request says: a member of a series or of a range, a count, a number with a
-//! suffix and a difference are none that a parameter for one number takes.
+//! Checks that a number in a call is all that the request states. A member of a series or of a range, a count, a number with
+//! a suffix and a difference must not fill a parameter for a single number.
 
 use super::parameter::words;
 
@@ -11,21 +11,21 @@ struct Numeral {
     end: usize,
 }
 
-/// A text with its numbers, and the numbers of the calls that were made of it.
+/// A text with its numbers, and the numbers of the calls made from it.
 struct Said<'a> {
     own: &'a str,
     all: &'a [Numeral],
     others: &'a [f64],
 }
 
-/// Why a number is not what was said.
+/// Why a number differs from the request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Extent {
-    /// Other members of a series are used by no call.
+    /// No call uses the other members of the series.
     Part,
-    /// The number counts, and the parameter takes a position.
+    /// The number is a count, but the parameter takes a position.
     Count,
-    /// A suffix or a unit that the parameter does not take.
+    /// The number has a suffix or unit that the parameter does not take.
     Suffix,
     /// The number is a difference.
     Difference,
@@ -34,7 +34,7 @@ pub(super) enum Extent {
 
 const SMALL: [&str; 10] = ["one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"];
 const HAN: [&str; 11] = ["一", "二", "三", "四", "五", "六", "七", "八", "九", "十", "两"];
-/// Between the members of a series, with the nouns that may be repeated left out.
+/// Separators between the members of a series, without repeated nouns.
 const JOINTS: [&str; 20] = [
     "and", ",", ", and", "&", "-", "–", "—", "to", "through", "till", "until", "~", "～", "到", "至", "和",
     "、", "与", "及", "跟",
@@ -45,7 +45,7 @@ const NOUNS: [&str; 14] = [
 const POSITIONS: [&str; 9] = ["row", "col", "column", "line", "index", "position", "page", "number", "id"];
 const COUNTED: [&str; 12] =
     ["rows", "columns", "cols", "lines", "pages", "items", "entries", "行", "列", "条", "页", "个"];
-/// Parameters that take a difference or an amount.
+/// Words of parameters that take a difference or an amount.
 const AMOUNTS: [&str; 18] = [
     "by",
     "delta",
@@ -70,11 +70,11 @@ const NEVER_NEGATIVE: [&str; 12] =
     ["row", "col", "column", "line", "index", "page", "count", "limit", "price", "quantity", "size", "width"];
 const DIFFERENCES: [&str; 12] =
     ["增加", "减少", "上调", "下调", "提高", "降低", "涨价", "降价", "加价", "涨", "调高", "调低"];
-/// What may stand right after a number and changes nothing about it.
+/// Suffixes directly after a number that do not change its meaning.
 const ENDINGS: [&str; 7] = ["st", "nd", "rd", "th", "px", "pt", "x"];
 
-/// Why the number of a parameter is not the whole of what a text says; `others` are all numbers of the calls that change
-/// something. `own` is the text in small letters without what it quotes.
+/// Why the number of a parameter is not all that a text states. `others` are all numbers of the changing calls. `own` is the
+/// text in lower case, without quoted parts.
 pub(super) fn against(own: &str, parameter: &str, value: f64, others: &[f64]) -> Option<Extent> {
     let named = words(parameter);
     let is = |list: &[&str]| named.iter().any(|word| list.contains(&word.as_str()));
@@ -96,7 +96,7 @@ pub(super) fn against(own: &str, parameter: &str, value: f64, others: &[f64]) ->
     }
     let said = Said { own, all: &all, others };
     let found: Vec<Option<Extent>> = spots.iter().map(|at| of_spot(&said, *at, &is)).collect();
-    // One place where the number stands by itself is enough.
+    // One unobjectionable occurrence of the number is enough.
     match found.iter().any(Option::is_none) {
         true => None,
         false => found.into_iter().flatten().next(),
@@ -110,7 +110,7 @@ fn of_spot(said: &Said<'_>, at: usize, is: &dyn Fn(&[&str]) -> bool) -> Option<E
     let same = |a: f64, b: f64| (a - b).abs() < 1e-9;
     let times = |wanted: f64| others.iter().filter(|value| same(**value, wanted)).count();
     let used = |other: &Numeral| {
-        // Rows 3 to 5 are 3 rows: the count comes from another number than the first row.
+        // Rows 3 to 5 are 3 rows: the count must not be taken from the number of the first row.
         let across = (other.value - one.value).abs() + 1.0;
         times(other.value) > 0 || times(across) > usize::from(same(across, one.value))
     };
@@ -167,7 +167,7 @@ fn is_joint(between: &str) -> bool {
     JOINTS.contains(&left.trim())
 }
 
-/// The numbers of a text, in digits and in small words.
+/// The numbers of a text, in digits and in number words.
 fn numerals(text: &str) -> Vec<Numeral> {
     let mut found: Vec<Numeral> = Vec::new();
     let mut at = 0;
@@ -212,7 +212,7 @@ fn numerals(text: &str) -> Vec<Numeral> {
     found
 }
 
-/// Where a number ends that begins here: with groups of three digits after commas, and decimals.
+/// The end of the number that begins at `start`, including thousands groups and decimals.
 fn digits(text: &str, start: usize) -> usize {
     let run = |from: usize| text[from..].bytes().take_while(u8::is_ascii_digit).count();
     let mut end = start + run(start);

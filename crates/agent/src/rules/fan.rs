@@ -1,4 +1,4 @@
-//! One sentence, several calls: `in Tokyo and in Berlin` asks the same thing of each.
+//! Expands one sentence into several calls: `in Tokyo and in Berlin` becomes one call for each.
 
 use super::candidate::{Candidate, Given};
 use super::choose::Choice;
@@ -6,12 +6,12 @@ use super::mention::Reading;
 use super::parameter::Shape;
 use super::role::Role;
 
-/// A series of more is not what people ask for in one sentence.
+/// Maximum number of calls from one sentence.
 const MOST: usize = 12;
-/// How much worse than the chosen value another may fit.
+/// Score by which another value may be below the chosen one and still belong to the series.
 const WORSE: f32 = 2.0;
 
-/// Every call that a choice stands for: itself where nothing stands side by side.
+/// All calls of a choice; the choice itself if it contains no series.
 pub(super) fn out(choice: &Choice, reading: &Reading<'_>) -> Vec<Choice> {
     let mut variants: Vec<(usize, Vec<Candidate>)> = Vec::new();
     let mut loose: Vec<(usize, Vec<Candidate>)> = Vec::new();
@@ -47,7 +47,7 @@ pub(super) fn out(choice: &Choice, reading: &Reading<'_>) -> Vec<Choice> {
             loose.push((place, free));
         }
     }
-    // `merge A1:B2 with C1:D2` is no series.
+    // `merge A1:B2 with C1:D2` is not a series.
     let with = |values: &[Candidate]| {
         values.windows(2).any(|pair| {
             let between = reading.text.get(pair[0].end..pair[1].start).unwrap_or_default();
@@ -61,7 +61,7 @@ pub(super) fn out(choice: &Choice, reading: &Reading<'_>) -> Vec<Choice> {
     {
         variants = loose;
     }
-    // `delete rows 3 and 9`: from the last to the first, since what comes after moves.
+    // `delete rows 3 and 9`: in descending order, because each call shifts the rows after it.
     let moves = super::parameter::words(choice.tool.name().as_str())
         .iter()
         .any(|word| ["delete", "remove", "insert", "add"].contains(&word.as_str()));
@@ -100,7 +100,7 @@ fn number(value: &Candidate) -> i64 {
     }
 }
 
-/// The values that stand side by side with the chosen one.
+/// The values that form a series with the chosen one.
 fn chain(values: &[Candidate], chosen: &Candidate, reading: &Reading<'_>) -> Vec<Candidate> {
     let at = values.iter().position(|value| value.start == chosen.start).unwrap_or(0);
     let joined = |first: &Candidate, second: &Candidate| {

@@ -1,4 +1,4 @@
-//! Which names of files and which folder a request speaks of, where it gives no path: `txt files in logs`.
+//! Finds file names and folders in a request that contains no path: `txt files in logs`.
 
 use serde_json::Value as Json;
 
@@ -11,7 +11,7 @@ use super::phrase;
 use super::role::Role;
 use super::token::{Kind, Token};
 
-/// `xlsx files`, `markdown 文件`: names by their ending.
+/// `xlsx files`, `markdown 文件`: glob patterns from an extension.
 pub(super) fn patterns(scene: &Scene<'_>) -> Vec<Candidate> {
     let tokens = &scene.reading.tokens;
     let mut found = Vec::new();
@@ -58,7 +58,7 @@ pub(super) fn patterns(scene: &Scene<'_>) -> Vec<Candidate> {
     found
 }
 
-/// `files that end in .toml`, 以 .log 结尾的文件: names by an extension with its dot.
+/// `files that end in .toml`, 以 .log 结尾的文件: glob patterns from an extension with its dot.
 pub(super) fn ending(scene: &Scene<'_>) -> Option<Candidate> {
     let text = scene.reading.text;
     text.match_indices('.').find_map(|(at, _)| {
@@ -79,7 +79,7 @@ pub(super) fn ending(scene: &Scene<'_>) -> Option<Candidate> {
     })
 }
 
-/// `files named X`, 叫 X 的文件: one name that is looked for.
+/// `files named X`, 叫 X 的文件: the name of a file to find.
 pub(super) fn named(scene: &Scene<'_>) -> Vec<Candidate> {
     let tokens = &scene.reading.tokens;
     let mut found = Vec::new();
@@ -100,7 +100,7 @@ pub(super) fn named(scene: &Scene<'_>) -> Vec<Candidate> {
     found
 }
 
-/// Whether a tool is about mail, whose folders have names and no paths.
+/// Whether a tool is about mail, whose folders have names instead of paths.
 pub(super) fn is_mail(scene: &Scene<'_>) -> bool {
     scene.tool_words.iter().any(|word| word == "email" || word == "mail" || word == "mailbox")
 }
@@ -130,7 +130,7 @@ pub(super) fn mail_folders(scene: &Scene<'_>) -> Vec<Candidate> {
         {
             add(start, head.len());
         }
-        // 移到文件夹 归档: the name may stand behind.
+        // 移到文件夹 归档: the name may follow the noun.
         let rest = &reading.text[at + "文件夹".len()..];
         let lead =
             rest.len() - rest.trim_start_matches(|c: char| c.is_whitespace() || "“\"「：:".contains(c)).len();
@@ -141,7 +141,7 @@ pub(super) fn mail_folders(scene: &Scene<'_>) -> Vec<Candidate> {
             add(at + "文件夹".len() + lead, at + "文件夹".len() + lead + end);
         }
     }
-    // 移到“存档”: what something is moved to.
+    // 移到“存档”: the destination of a move.
     for verb in ["移到", "移至", "移动到", "放到", "放进", "归到", "归入", "转到", "挪到", "归档到", "移入"]
     {
         let quoted = reading.text.match_indices(verb).find_map(|(at, _)| {
@@ -152,7 +152,7 @@ pub(super) fn mail_folders(scene: &Scene<'_>) -> Vec<Candidate> {
             add(start, end);
         }
     }
-    // `the folder "Tax 2026"`, `the "Tax 2026" folder`: a name in quotes beside the word.
+    // `the folder "Tax 2026"`, `the "Tax 2026" folder`: a quoted name beside the noun.
     let lower = reading.text.to_ascii_lowercase();
     for (at, word) in lower.match_indices("folder") {
         let rest = &reading.text[at + word.len()..];
@@ -198,7 +198,7 @@ pub(super) fn mail_folders(scene: &Scene<'_>) -> Vec<Candidate> {
     found
 }
 
-/// `the current directory`, 当前目录: where one is, for a parameter that takes a folder or a repository.
+/// `the current directory`, 当前目录: the current folder, for a parameter that takes a folder or a repository.
 pub(super) fn here(parameter: &Parameter, scene: &Scene<'_>) -> Option<Candidate> {
     const HERE: [&str; 14] = [
         "the current directory",
@@ -255,7 +255,7 @@ pub(super) fn folders(scene: &Scene<'_>) -> Vec<Candidate> {
             found.push(Candidate { value, start: token.start, end: token.end, score: GOOD + 0.2 });
         }
     }
-    // `all txt files in logs, …`: what files are in.
+    // `all txt files in logs, …`: the folder after `files in`.
     for window in scene.reading.tokens.windows(3) {
         let [files, inside, folder] = window else { continue };
         let plain = folder.kind == Kind::Word && folder.text.is_ascii() && !phrase::is_stop(folder.text);
@@ -268,7 +268,7 @@ pub(super) fn folders(scene: &Scene<'_>) -> Vec<Candidate> {
             found.push(Candidate { value, start: folder.start, end: folder.end, score: GOOD });
         }
     }
-    // docs 里所有的 md 文件: what they are in stands before.
+    // docs 里所有的 md 文件: the folder before 里.
     for window in scene.reading.tokens.windows(2) {
         let [folder, inside] = window else { continue };
         let plain = folder.kind == Kind::Word && folder.text.is_ascii() && !phrase::is_stop(folder.text);
@@ -279,7 +279,7 @@ pub(super) fn folders(scene: &Scene<'_>) -> Vec<Candidate> {
             found.push(Candidate { value, start: folder.start, end: folder.end, score: GOOD });
         }
     }
-    // `which files are in scripts?`: the last word, where it stands inside something.
+    // `which files are in scripts?`: the last word after `in`.
     if let [.., inside, last] =
         scene.reading.tokens.iter().filter(|token| token.kind != Kind::Mark).collect::<Vec<_>>().as_slice()
         && inside.is_any(&["in", "inside", "within"])
@@ -305,12 +305,12 @@ pub(super) fn folders(scene: &Scene<'_>) -> Vec<Candidate> {
     found
 }
 
-/// Whether a path stands in the request without quotes.
+/// Whether the request contains a path without quotes.
 pub(super) fn has_plain_path(scene: &Scene<'_>) -> bool {
     scene.reading.mentions.iter().any(|mention| matches!(mention.value, Value::Literal(Literal::Path(_))))
 }
 
-/// Whether a parameter takes a repository, and a folder is named that may be one: a file is none then.
+/// Whether a parameter takes a repository and the request contains a folder that may be one, so that a file does not qualify.
 pub(super) fn names_repository(parameter: &Parameter, scene: &Scene<'_>) -> bool {
     let folder = |path: &str| super::implied::is_bare(path) && !super::literal::is_bare_file(path);
     parameter.has_word(&["repo", "repository", "project"])

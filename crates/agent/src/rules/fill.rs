@@ -1,33 +1,33 @@
-//! Gives each parameter of a tool the value that fits it best; no two share what was said once.
+//! Assigns each parameter of a tool the value that fits best. Two parameters never share a text range.
 
 use super::candidate::{Candidate, GOOD, Given, Scene, candidates};
 use super::labels;
 use super::parameter::{Parameter, Shape};
 use super::role::Role;
 
-/// A required parameter takes nothing that fits less than this: it is asked for instead.
+/// Minimum score of a value for a required parameter; below it, the parameter is reported as missing.
 const LEAST: f32 = 0.9;
-/// An optional one is rather left out.
+/// Minimum score of a value for an optional parameter.
 const LEAST_OPTIONAL: f32 = GOOD;
-/// What speaks for a required parameter where an optional one wants the same.
+/// Bonus of a required parameter that competes with an optional one.
 const REQUIRED: f32 = 0.7;
 
-/// How much worse a value may fit that somebody takes so that another has one.
+/// Maximum loss of score of a parameter that releases its value to another.
 const MOST_LOST: f32 = 1.2;
-/// How much better two values must fit together to change what each took by itself.
+/// Minimum gain of the total score for two parameters to exchange values.
 const BETTER: f32 = 0.15;
 
 /// The arguments of one call.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Filling {
-    /// By the place of the parameter.
+    /// Indexed like the parameters.
     pub(super) slots: Vec<Option<Candidate>>,
-    /// Every candidate of each parameter, best first.
+    /// All candidates of each parameter, best first.
     pub(super) others: Vec<Vec<Candidate>>,
 }
 
 impl Filling {
-    /// The required parameters that have no value.
+    /// The indices of the required parameters without a value.
     pub(super) fn missing<'a>(&'a self, parameters: &'a [Parameter]) -> impl Iterator<Item = usize> + 'a {
         parameters
             .iter()
@@ -37,12 +37,12 @@ impl Filling {
             .map(|(place, _)| place)
     }
 
-    /// Whether something that was said at this place is an argument.
+    /// Whether an argument overlaps this byte range.
     pub(super) fn uses(&self, start: usize, end: usize) -> bool {
         self.slots.iter().flatten().any(|slot| slot.start < end && start < slot.end)
     }
 
-    /// How many optional parameters have a value.
+    /// The number of optional parameters with a value.
     pub(super) fn extras(&self, parameters: &[Parameter]) -> usize {
         parameters
             .iter()
@@ -51,7 +51,7 @@ impl Filling {
             .count()
     }
 
-    /// How well the values fit, on average over the required parameters, from 0 to 1.
+    /// Average score of the required parameters, from 0 to 1.
     pub(super) fn certainty(&self, parameters: &[Parameter]) -> f32 {
         let required = parameters.iter().zip(&self.slots).filter(|(parameter, _)| parameter.required);
         let scores: Vec<f32> = required
@@ -100,7 +100,7 @@ pub(super) fn fill(parameters: &[Parameter], scene: &Scene<'_>) -> Filling {
     filling
 }
 
-/// Parameters of one kind that nothing tells apart take their values in the order of the request.
+/// Assigns values to indistinguishable parameters of one kind in the order of the request.
 fn in_order(parameters: &[Parameter], filling: &mut Filling) {
     let plain = |place: usize, filling: &Filling| {
         let parameter = &parameters[place];
@@ -122,7 +122,7 @@ fn in_order(parameters: &[Parameter], filling: &mut Filling) {
     }
 }
 
-/// `color1` comes before `color2`, and what is first before what is second, where both were said.
+/// Sorts numbered parameters: `color1` gets the value before that of `color2`, and likewise `first` and `second`.
 fn numbered(parameters: &[Parameter], filling: &mut Filling) {
     let place_of = |word: &String| match word.as_str() {
         "first" | "one" => Some(1),
@@ -160,7 +160,7 @@ fn numbered(parameters: &[Parameter], filling: &mut Filling) {
 const FROM_WORDS: [&str; 8] = ["old", "source", "from", "origin", "start", "src", "base", "current"];
 const TO_WORDS: [&str; 8] = ["new", "target", "to", "destination", "end", "dest", "dst", "output"];
 
-/// What comes from somewhere is said before where it goes to, unless `from` says otherwise.
+/// The value of a `from` parameter precedes that of its `to` parameter, unless the word `from` indicates otherwise.
 fn from_before_to(parameters: &[Parameter], filling: &mut Filling, scene: &Scene<'_>) {
     for from in 0..parameters.len() {
         for to in 0..parameters.len() {
@@ -172,7 +172,7 @@ fn from_before_to(parameters: &[Parameter], filling: &mut Filling, scene: &Scene
             let start = |place: usize| {
                 filling.slots[place].as_ref().filter(|slot| slot.end > slot.start).map(|slot| slot.start)
             };
-            // `how many pesos for 500 dollars`: what is counted is what it comes from.
+            // `how many pesos for 500 dollars`: the currency after the number is the source.
             let measured = matches!(one.role, Role::Currency | Role::Unit);
             let counted = |place: usize| measured && start(place).is_some_and(|at| follows_number(scene, at));
             if counted(from) != counted(to) {
@@ -201,7 +201,7 @@ fn follows_from(scene: &Scene<'_>, start: usize) -> bool {
     ["from", "From", "从", "the old", "原来的"].iter().any(|word| before.ends_with(word))
 }
 
-/// A listed value that the description says needs another parameter is meant where that one was given.
+/// Selects a listed value that, by its description, needs another parameter, if that parameter has a value.
 fn needed(parameters: &[Parameter], filling: &mut Filling, others: &[Vec<Candidate>]) {
     for (place, parameter) in parameters.iter().enumerate() {
         if filling.slots[place].is_some() || others[place].iter().any(|other| other.score >= LEAST_OPTIONAL) {
@@ -224,7 +224,7 @@ fn needed(parameters: &[Parameter], filling: &mut Filling, others: &[Vec<Candida
     }
 }
 
-/// `base and height as 6 and 10`: labels that stand side by side before their values have them in order.
+/// `base and height as 6 and 10`: consecutive labels before their values get them in order.
 fn uncross(parameters: &[Parameter], filling: &mut Filling, scene: &Scene<'_>) {
     for first in 0..parameters.len() {
         for second in 0..parameters.len() {
@@ -258,7 +258,7 @@ fn uncross(parameters: &[Parameter], filling: &mut Filling, scene: &Scene<'_>) {
     }
 }
 
-/// Takes off a query what other parameters took from its ends.
+/// Removes from both ends of a query the text used by other parameters.
 fn trim_query(parameters: &[Parameter], filling: &mut Filling, scene: &Scene<'_>) {
     let Some(place) = parameters.iter().position(|parameter| parameter.role == Role::Query) else { return };
     let spans: Vec<(usize, usize)> = filling
@@ -286,7 +286,7 @@ fn trim_query(parameters: &[Parameter], filling: &mut Filling, scene: &Scene<'_>
         if end != before.1 {
             end = start + without_joint(scene.reading.text.get(start..end).unwrap_or_default()).len();
         }
-        // `…, 8 results`: what a number counts goes with it.
+        // `…, 8 results`: the noun after the number is removed with it.
         if let Some((_, to)) = spans.iter().find(|(from, to)| *from > start && *to < end) {
             let counted = scene.reading.text.get(*to..end).unwrap_or_default().trim();
             let counts = ["results", "result", "links", "pages", "hits", "条", "条结果", "个结果", "篇"]
@@ -297,7 +297,7 @@ fn trim_query(parameters: &[Parameter], filling: &mut Filling, scene: &Scene<'_>
             break;
         }
     }
-    // 量子计算最近一周的进展: a listed value in the middle is told elsewhere.
+    // 量子计算最近一周的进展: a listed value in the middle is removed from the query.
     let listed = parameters.iter().zip(&filling.slots).filter(|(parameter, _)| !parameter.choices.is_empty());
     let middle = listed
         .filter_map(|(_, slot)| slot.as_ref())
@@ -313,7 +313,7 @@ fn trim_query(parameters: &[Parameter], filling: &mut Filling, scene: &Scene<'_>
         }
         return;
     }
-    // What another parameter took whole is not searched for, too.
+    // An optional query is dropped if another parameter uses exactly its text.
     if spans.contains(&(start, end)) && !parameters[place].required {
         filling.slots[place] = None;
         return;
@@ -327,7 +327,7 @@ fn trim_query(parameters: &[Parameter], filling: &mut Filling, scene: &Scene<'_>
     }
 }
 
-/// A text without the words at its end that led on to what was taken off.
+/// A text without trailing words that led to the removed part.
 fn without_joint(text: &str) -> &str {
     let mut text = text.trim_end();
     loop {
@@ -359,8 +359,8 @@ fn without_joint(text: &str) -> &str {
     }
 }
 
-/// Two parameters that took what fits each best may be served better together: one takes what the other has, and that one
-/// something else.
+/// Lets two parameters exchange values if that raises the total score: one takes the other's value, and the other takes
+/// another candidate.
 fn exchange(parameters: &[Parameter], filling: &mut Filling, others: &[Vec<Candidate>]) {
     let least = |place: usize| if parameters[place].required { LEAST } else { LEAST_OPTIONAL };
     let overlap = |one: &Candidate, other: &Candidate| one.start < other.end && other.start < one.end;
@@ -398,7 +398,7 @@ fn exchange(parameters: &[Parameter], filling: &mut Filling, others: &[Vec<Candi
     }
 }
 
-/// Lets a required parameter that got nothing have what another holds, where that one has something else to take.
+/// Gives a required parameter without a value the value of another parameter, if that one has an alternative.
 fn make_room(parameters: &[Parameter], filling: &mut Filling, others: &[Vec<Candidate>]) {
     let missing: Vec<usize> = filling.missing(parameters).collect();
     for place in missing {

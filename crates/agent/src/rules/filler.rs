@@ -1,11 +1,11 @@
-//! Words of a request that say nothing of what is to be done, each kind in both languages.
+//! Words of a request that do not denote an action or object, by kind, in both languages.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::LazyLock;
 
 const FILLERS: &str = include_str!("../../data/fillers.tsv");
 
-/// Sets of words by the head of their rows; heads that are joined by commas share a row.
+/// Sets of words by the head of their rows. Heads joined by commas share a row.
 static SETS: LazyLock<HashMap<&'static str, BTreeSet<String>>> = LazyLock::new(|| {
     let mut sets: HashMap<&'static str, BTreeSet<String>> = HashMap::new();
     let rows = FILLERS.lines().filter(|line| !line.starts_with('#'));
@@ -25,12 +25,12 @@ pub(super) fn of(kind: &str) -> &'static BTreeSet<String> {
     SETS.get(kind).unwrap_or(&NONE)
 }
 
-/// Words that say nothing anywhere.
+/// Words that are ignored everywhere.
 pub(super) fn always() -> &'static BTreeSet<String> {
     of("always")
 }
 
-/// Words that say nothing beside the verbs of a class.
+/// Words that are ignored beside the verbs of a class.
 pub(super) fn of_class(class: &str) -> &'static BTreeSet<String> {
     of(&format!("@{class}"))
 }

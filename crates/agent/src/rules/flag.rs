@@ -1,4 +1,4 @@
-//! Yes or no: what a request turns on or off by naming it.
+//! Finds values of boolean parameters: a request sets a flag by mentioning it, or clears it by a negation.
 
 use serde_json::Value as Json;
 
@@ -8,7 +8,7 @@ use super::mention::Reading;
 use super::parameter::Parameter;
 use super::phrase::is_stop;
 
-/// Words of flags' names that say nothing of what they turn on.
+/// Words in names of flags that do not identify the flag.
 const EMPTY: [&str; 22] = [
     "include",
     "is",
@@ -58,7 +58,7 @@ const AGAINST: [&str; 20] = [
 
 const TABLE: &str = include_str!("../../data/flags.tsv");
 
-/// The labels of a flag: the words of its name, and what the table lists for it.
+/// The labels of a flag: the words of its name, and its entries in the table.
 fn labels_of(parameter: &Parameter) -> Vec<Label> {
     let telling: Vec<&String> =
         parameter.words.iter().filter(|word| !EMPTY.contains(&word.as_str())).collect();
@@ -87,7 +87,7 @@ fn labels_of(parameter: &Parameter) -> Vec<Label> {
     labels
 }
 
-/// Where a request says a flag, the longest phrase first.
+/// The places in a request that mention a flag, the longest phrase first.
 pub(super) fn places(parameter: &Parameter, reading: &Reading<'_>, stems: &[String]) -> Vec<Place> {
     let mut found = labels::places(&labels_of(parameter), reading, stems);
     found.sort_by_key(|place| std::cmp::Reverse(place.end - place.start));
@@ -109,19 +109,19 @@ pub(super) fn candidates(parameter: &Parameter, scene: &Scene<'_>) -> Vec<Candid
             }
         })
         .collect();
-    // `detailed` speaks of details, `multi-player` of what is multiplayer.
+    // `detailed` matches `details`, and `multi-player` matches `multiplayer`.
     for token in scene.reading.tokens.iter().filter(|token| token.kind == super::token::Kind::Word) {
         let said = token.text.to_lowercase().replace('-', "");
         if telling.iter().any(|word| labels::alike(word, &said))
             && !scene.tool_words[..scene.tool_words.len().min(3)].contains(&said)
-            // Who speaks of cells does not say what is to be done with them.
+            // A noun such as `cells` does not set a flag.
             && !super::lexicon::is_kind(&said)
         {
             let value = Given::Said(Json::from(!denied(scene, token.start)));
             found.push(Candidate { value, start: token.start, end: token.start, score: 2.1 });
         }
     }
-    // What half of its describing words speak of is meant, too.
+    // A flag also counts as mentioned if the text contains half of the words of its description.
     let described: Vec<String> = parameter
         .description
         .split(|c: char| !c.is_alphabetic())
@@ -147,7 +147,7 @@ pub(super) fn candidates(parameter: &Parameter, scene: &Scene<'_>) -> Vec<Candid
     found
 }
 
-/// Whether one of the few words before says no.
+/// Whether one of the four tokens before is a negation.
 fn denied(scene: &Scene<'_>, start: usize) -> bool {
     let at = scene.reading.token_at(start);
     let first = at.saturating_sub(4);

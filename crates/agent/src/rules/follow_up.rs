@@ -1,5 +1,5 @@
-//! What is said in a conversation and leans on what was said before: `and times 3`, `what about Tokyo?`, 那伦敦呢, `now
-//! rename it` of a file that was named earlier. It is made a request of its own; who plans that is left to others.
+//! Completes requests that refer to earlier ones of the conversation: `and times 3`, `what about Tokyo?`, 那伦敦呢, `now rename
+//! it` for a file named earlier. The result is a self-contained request.
 
 use jiff::civil::Date;
 
@@ -12,19 +12,19 @@ use super::probe;
 use super::sheet;
 use super::{candidate::Scene, labels};
 
-/// Exchanges that are looked back at.
+/// Maximum number of earlier exchanges considered.
 const LOOKED_BACK: usize = 8;
 
-/// A request and what was answered to it.
+/// A request and its answer.
 #[derive(Debug, Clone, Copy)]
 pub struct Exchange<'a> {
-    /// What was asked.
+    /// The text of the request.
     pub request: &'a str,
-    /// What was answered.
+    /// The text of the answer.
     pub answer: &'a str,
 }
 
-/// What begins a request that goes on from another; longer ones first where one begins another.
+/// Openings of a request that continues another; longer ones before their prefixes.
 const OPENINGS: [&str; 27] = [
     "and what about",
     "and how about",
@@ -54,7 +54,7 @@ const OPENINGS: [&str; 27] = [
     "以及",
     "和",
 ];
-/// What ends one.
+/// Endings of such a request.
 const CLOSINGS: [&str; 17] = [
     "?",
     "？",
@@ -74,10 +74,10 @@ const CLOSINGS: [&str; 17] = [
     "please",
     "吧",
 ];
-/// Small words before what is put in another's place.
+/// Function words before the replacement.
 const BEFORE: [&str; 9] = ["in", "at", "for", "on", "with", "of", "the", "在", "是"];
 
-/// The request that is meant, where it goes on from what was said before; `before` has the oldest exchange first.
+/// The self-contained form of a request that continues an earlier one. `before` has the oldest exchange first.
 pub fn in_context(request: &str, before: &[Exchange<'_>]) -> Option<String> {
     let before = before.get(before.len().saturating_sub(LOOKED_BACK)..)?;
     let (last, earlier) = before.split_last()?;
@@ -94,7 +94,7 @@ pub fn in_context(request: &str, before: &[Exchange<'_>]) -> Option<String> {
     })
 }
 
-/// Whether a request that goes on from another is a question.
+/// Whether a request that continues another is a question.
 fn asks(request: &str) -> bool {
     let text = request.trim().to_lowercase();
     text.ends_with(['?', '？', '呢', '吗'])
@@ -102,8 +102,8 @@ fn asks(request: &str) -> bool {
         || ["怎么样", "怎样", "如何", "呢。", "呢！"].iter().any(|word| text.ends_with(word))
 }
 
-/// The same request with the file, and the sheet of it, that was last spoken of, and that file; none where it names a file
-/// itself.
+/// The request with the file (and its sheet) that was mentioned last, and that file; `None` if the request itself contains a
+/// path.
 pub fn placed(request: &str, before: &[Exchange<'_>]) -> Option<(String, String)> {
     let text = super::plain(request);
     let path = |text: &str| {
@@ -132,7 +132,7 @@ pub fn placed(request: &str, before: &[Exchange<'_>]) -> Option<(String, String)
     Some((whole, file))
 }
 
-/// `times 3`: the number that came out before, as it was told, so that nothing is rounded twice.
+/// `times 3`: continues with the previous result as shown in the answer, so that it is not rounded twice.
 fn worked_on(text: &str, meant_before: &dyn Fn() -> String, last: &Exchange<'_>) -> Option<String> {
     let bare = text.trim_end_matches(['?', '？', '。', '.', '!', '！', '=', ' ']);
     let bare = ["是多少", "等于多少", "等于几", "是几", "呢", "吧"]
@@ -172,7 +172,7 @@ fn worked_on(text: &str, meant_before: &dyn Fn() -> String, last: &Exchange<'_>)
     Some(if has_han(text) { format!("计算 {expression}") } else { format!("calculate {expression}") })
 }
 
-/// The number of an answer that is little else.
+/// The number in an answer that contains little else.
 fn only_number(answer: &str) -> Option<String> {
     let line = answer.trim();
     let numbers: Vec<&str> = line
@@ -188,7 +188,7 @@ fn only_number(answer: &str) -> Option<String> {
     }
 }
 
-/// `what about Tokyo?`: the request before, with this in the place of what was of its kind.
+/// `what about Tokyo?`: the previous request with its value of the same kind replaced.
 pub(super) fn exchanged(text: &str, before: &str) -> Option<String> {
     let (bare, opened, closed) = bare(text);
     if !(opened || closed) || bare.is_empty() {
@@ -207,7 +207,7 @@ pub(super) fn exchanged(text: &str, before: &str) -> Option<String> {
     if let Some(place) = old.mentions.iter().rev().find(|other| is_alike(other, mention)) {
         return Some(format!("{}{new}{}", &before[..place.start], &before[place.end..]));
     }
-    // `what time is it?`, `and in Tokyo?`: nothing was told of where.
+    // `what time is it?`, `and in Tokyo?`: the previous request has no place to replace.
     let asks_time = !probe::needs(&old).is_empty() && mention.value == Value::Place;
     asks_time.then(|| match has_han(before) {
         true => format!("{new}{before}"),
@@ -215,7 +215,7 @@ pub(super) fn exchanged(text: &str, before: &str) -> Option<String> {
     })
 }
 
-/// A text without the words that lead on to it and end it, and whether there were such.
+/// A text without its opening and ending words, and whether it had them.
 fn bare(text: &str) -> (&str, bool, bool) {
     let mut rest = text.trim();
     let mut opened = false;
@@ -229,7 +229,7 @@ fn bare(text: &str) -> (&str, bool, bool) {
     }
     let mut closed = false;
     while let Some(closing) = CLOSINGS.iter().find(|closing| rest.ends_with(**closing)) {
-        // A mark alone says nothing: `Tokyo?` may be asked of anything.
+        // Punctuation alone does not count: `Tokyo?` need not continue a request.
         closed = closed || has_han(closing);
         rest = rest[..rest.len() - closing.len()].trim_end();
     }

@@ -1,4 +1,4 @@
-//! Clauses that ask for something no tool at hand does: they are named, and the rest is planned without their words.
+//! Separates clauses that no available tool can serve: they are reported, and the rest is planned without their words.
 
 use jiff::civil::Date;
 
@@ -11,7 +11,7 @@ use super::rephrase::masked;
 use super::split::Clause;
 use super::token::is_han;
 
-/// 把 支付网关 这个节点打开: Chinese characters between blanks are a name, and ask for nothing.
+/// 把 支付网关 这个节点打开: Chinese characters between blanks are a name and not an action.
 fn without_names(said: &str) -> String {
     let parts: Vec<&str> = said.split(' ').collect();
     let last = parts.len().saturating_sub(1);
@@ -21,7 +21,7 @@ fn without_names(said: &str) -> String {
     kept.collect::<Vec<_>>().join(" ")
 }
 
-/// The one stretch of clauses that tools may serve, and the parts beside it that none does.
+/// The only run of clauses that tools may serve, and the other parts, which none does.
 pub(super) fn split(
     text: &str,
     clauses: &[Clause],

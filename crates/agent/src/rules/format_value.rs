@@ -1,4 +1,4 @@
-//! Values of formats: colours as six hexadecimal digits, and number formats as they are written.
+//! Values of formats: colours as six hexadecimal digits, and number formats.
 
 use serde_json::Value as Json;
 
@@ -16,7 +16,7 @@ pub(super) fn is_colour(code: &str) -> bool {
         && digits.bytes().any(|byte| byte.is_ascii_digit() || byte.is_ascii_uppercase())
 }
 
-/// A value in the form that the description of a parameter shows: `owner/name`, a name with `#`.
+/// A value in the form given in the description of a parameter: `owner/name`, a name with `#`.
 pub(super) fn shown(parameter: &Parameter, scene: &Scene<'_>) -> Vec<Candidate> {
     let description = parameter.description.to_lowercase();
     let text = scene.reading.text;
@@ -49,7 +49,7 @@ pub(super) fn shown(parameter: &Parameter, scene: &Scene<'_>) -> Vec<Candidate> 
     found
 }
 
-/// `the number format 0.00%`, 数字格式 #,##0: what follows the label up to a blank.
+/// `the number format 0.00%`, 数字格式 #,##0: the text after the label up to a blank.
 pub(super) fn number_format(parameter: &Parameter, scene: &Scene<'_>, places: &[Place]) -> Option<Candidate> {
     if !(parameter.has_word(&["format"]) && parameter.has_word(&["number", "date", "numeric"])) {
         return None;

@@ -1,4 +1,4 @@
-//! What a summary is grouped by and what it adds up: 按城市汇总金额, `Region as rows and the sum of Amount`.
+//! Finds the fields that a summary groups by and aggregates: 按城市汇总金额, `Region as rows and the sum of Amount`.
 
 use serde_json::Value as Json;
 
@@ -6,7 +6,7 @@ use super::candidate::{Candidate, GOOD, Given, Scene};
 use super::parameter::Parameter;
 use super::series;
 
-/// What stands before the names, and what ends them.
+/// The words before the names, and those that end them.
 struct Frame {
     before: &'static [&'static str],
     ends: &'static [&'static str],
@@ -55,7 +55,7 @@ const OF: Frame = Frame {
     ends: &ENDS,
 };
 
-/// The names for a list of rows or of values.
+/// The field names for a list of rows or of values.
 pub(super) fn candidates(parameter: &Parameter, scene: &Scene<'_>) -> Vec<Candidate> {
     let frame = if parameter.has_word(&["rows", "row", "group", "groups", "index"]) {
         BY
@@ -94,7 +94,7 @@ pub(super) fn candidates(parameter: &Parameter, scene: &Scene<'_>) -> Vec<Candid
     found
 }
 
-/// `Region and Product as rows`: the words that are written large before it.
+/// `Region and Product as rows`: the capitalised words before it.
 fn as_rows(parameter: &Parameter, scene: &Scene<'_>) -> Option<Candidate> {
     let lower = scene.reading.text.to_ascii_lowercase();
     let said = parameter.words.last().map(|word| format!(" as {word}"))?;

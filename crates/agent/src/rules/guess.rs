@@ -1,4 +1,4 @@
-//! Whether an argument of a step was found by its role, or taken because nothing else was left.
+//! Checks whether an argument of a step was found by its role, or only taken because no other value was left.
 
 use std::collections::BTreeSet;
 
@@ -13,22 +13,22 @@ use super::proof::{Claim, texts_in};
 use super::role::Role;
 use super::verb_class::{Verb, classes_of, verbs};
 
-/// An argument that fits less than this was taken because nothing else was left.
+/// Minimum score of an argument that was found by its role.
 const BY_ROLE: f32 = GOOD - 0.1;
-/// A word that says nothing elsewhere is a name where it is labelled so plainly.
+/// Minimum score of a sheet name that is otherwise a filler word.
 const PLAINLY: f32 = GOOD + 1.0;
-/// How much better an optional parameter may be fitted by what a required one has.
+/// Score by which an optional parameter may fit better the value of a required one.
 const NEARLY: f32 = 0.2;
-/// How much worse another value of the same request must fit.
+/// Minimum distance in score to another value of the same request.
 const CLEARLY: f32 = 0.5;
 
-/// Quotes around the members of a list.
+/// Quotes around the items of a list.
 const QUOTES: &str = "\"'“”‘’「」『』`《》";
-/// What may stand between two members of a list, without blanks and quotes.
+/// Separators between two items of a list, without blanks and quotes.
 const JOINTS: [&str; 16] = [
     "", ",", "，", "、", "and", ",and", "&", "和", "与", "及", "以及", "跟", "、和", "，和", "还有", ",以及",
 ];
-/// Words after the last member of a list that say that there are more, or not these.
+/// Words after the last item of a list that indicate further items or exceptions.
 const GOES_ON: [&str; 20] = [
     "etc",
     "and so on",
@@ -52,7 +52,7 @@ const GOES_ON: [&str; 20] = [
     "and also",
 ];
 
-/// Words that stand for members that are not named.
+/// Words that refer to unnamed items.
 const NO_MEMBERS: [&str; 24] = [
     "other",
     "others",
@@ -81,7 +81,7 @@ const NO_MEMBERS: [&str; 24] = [
 ];
 
 impl Claim<'_> {
-    /// The first argument that was not found by its role, or that might as well be another.
+    /// The first argument that was not found by its role, or that has an equally good alternative.
     pub(super) fn guessed(&self, choice: &Choice) -> Option<String> {
         let used = |other: &Candidate| {
             self.calls.iter().any(|call| call.filling.uses(other.start, other.end))
@@ -124,18 +124,18 @@ impl Claim<'_> {
             if parameter.shape == Shape::Text && parameter.required && others(place).any(near) {
                 return Some(parameter.name.clone());
             }
-            // The same words fit another parameter that has nothing: which of the two is meant was not said.
+            // The same words fit another parameter without a value: the request is ambiguous.
             let fits = |other: &Candidate| {
                 other.start < slot.end && slot.start < other.end && other.score + CLEARLY > slot.score
             };
-            // What is needed comes before what may be left out, unless that fits better.
+            // A required parameter has precedence over an optional one, unless that one fits better.
             let before = |other: usize| {
                 let other = &choice.parameters[other];
                 parameter.required
                     && !other.required
                     && (parameter.role != Role::Sheet || self.is_where(slot.start))
             };
-            // `called X` is a name, and not how something looks.
+            // `called X` is a name, and not a format.
             let titled =
                 parameter.has_word(&["name", "title"]) && (renames || self.is_called(slot.start, choice));
             let better = |other: &Candidate| fits(other) && other.score > slot.score + NEARLY;
@@ -152,8 +152,8 @@ impl Claim<'_> {
         None
     }
 
-    /// The parameter that has one end of a range of which another parameter has the other end, and not the one that belongs to
-    /// it: `source_start` of one range with `source_end` of another.
+    /// The parameter whose value is one end of a range while its counterpart has an end of another range: `source_start` of
+    /// one range with `source_end` of another.
     fn torn_range(&self, choice: &Choice) -> Option<String> {
         let value = |name: &str| {
             let place = choice.parameters.iter().position(|parameter| parameter.name == name)?;
@@ -178,7 +178,7 @@ impl Claim<'_> {
         })
     }
 
-    /// `the sheet On Hold`: whether a small word that is written large before a name is a part of it.
+    /// `the sheet On Hold`: whether a capitalised function word before a name is part of it.
     fn is_headless(&self, parameter: &Parameter, slot: &Candidate) -> bool {
         let before = self.reading.text.get(..slot.start).unwrap_or_default();
         let word = before.trim_end().rsplit(' ').next().unwrap_or_default();
@@ -197,8 +197,8 @@ impl Claim<'_> {
             && word.len() > 1
     }
 
-    /// Whether a list was cut where its members may not end: at an `and` among commas, inside a number, or with the words of
-    /// another part of the request.
+    /// Whether a list may have been split wrongly: at an `and` among commas, inside a number, or with words of another part
+    /// of the request.
     fn is_torn(&self, parameter: &Parameter, slot: &Candidate) -> bool {
         let Given::Said(value @ serde_json::Value::Array(_)) = &slot.value else { return false };
         let said = self.reading.text.get(slot.start..slot.end).unwrap_or_default();
@@ -224,7 +224,7 @@ impl Claim<'_> {
             || self.is_loose(parameter, value)
     }
 
-    /// Whether the members of a list of texts do not stand side by side in the request, or the series goes on past the last one.
+    /// Whether the items of a list of texts are not adjacent in the request, or the series continues after the last one.
     fn is_loose(&self, parameter: &Parameter, value: &serde_json::Value) -> bool {
         let Shape::List(item) = &parameter.shape else { return false };
         let serde_json::Value::Array(members) = value else { return false };
@@ -262,7 +262,7 @@ impl Claim<'_> {
         GOES_ON.iter().any(|word| rest.starts_with(word))
     }
 
-    /// Whether a request says how values are summed up, and the call does not.
+    /// Whether a request names an aggregation, but the call does not.
     fn leaves_sum(&self, choice: &Choice) -> bool {
         let unsaid = choice.parameters.iter().zip(&choice.filling.slots).any(|(parameter, slot)| {
             parameter.has_word(&["agg", "aggregation", "aggregate"]) && slot.is_none()
@@ -275,7 +275,7 @@ impl Claim<'_> {
         unsaid && words.iter().any(|word| lower.contains(word))
     }
 
-    /// `… to H1 on sheet Calc`, 明细 表的 A1:C5 …: whether a sheet is where everything is, and not where something goes.
+    /// `… to H1 on sheet Calc`, 明细 表的 A1:C5 …: whether a sheet is the location of everything and not a destination.
     fn is_where(&self, start: usize) -> bool {
         let before = self.reading.text.get(..start).unwrap_or_default().to_lowercase();
         let mut before = before.trim_end_matches(|c: char| c.is_whitespace() || "\"'“‘「(（".contains(c));
@@ -289,12 +289,12 @@ impl Claim<'_> {
         file || ["on", "in", "of"].contains(&last) || before.ends_with(['的', '里', '中', '在', ',', '，'])
     }
 
-    /// Whether the word before a place says that a name follows.
+    /// Whether the word before a byte offset announces a name.
     fn is_called(&self, start: usize, choice: &Choice) -> bool {
         let before = self.reading.text.get(..start).unwrap_or_default();
         let before =
             before.trim_end_matches(|c: char| c.is_whitespace() || "\"'“‘「".contains(c)).to_lowercase();
-        // 日程“面试”, `event 'Review'`: what stands right after the word for what is made is its name.
+        // 日程“面试”, `event 'Review'`: the text directly after the noun for the created object is its name.
         let name = words(choice.tool.name().as_str()).join(" ");
         let rows = |text: &str| lexicon::spots(text, &super::token::tokens(text), &|_| false);
         let own: Vec<usize> = rows(&name).into_iter().flat_map(|spot| spot.meaning.things).collect();
@@ -321,7 +321,7 @@ impl Claim<'_> {
     }
 }
 
-/// Where something is and where it goes, or its old name and its new one, where both are the same: one of them was misread.
+/// The parameter for a destination or new name whose value equals the source or old name: one of them was misread.
 fn same_ends(choice: &Choice) -> Option<String> {
     let filled = || choice.parameters.iter().zip(&choice.filling.slots);
     let value = |slot: &Option<Candidate>| slot.as_ref().map(|slot| slot.value.clone());
@@ -339,10 +339,10 @@ fn same_ends(choice: &Choice) -> Option<String> {
     })
 }
 
-/// How well an argument must fit.
+/// The minimum score of an argument.
 fn least(parameter: &Parameter) -> f32 {
     match (&parameter.shape, parameter.role) {
-        // A list or an object is as good as what is in it.
+        // The score of a list or an object depends on its items.
         (Shape::List(_), _) => 1.5,
         (Shape::Object(_), _) => 1.0,
         (Shape::Integer | Shape::Number, _) => 1.2,

@@ -1,4 +1,4 @@
-//! Rows that are given as a list: `the headers Name, Qty, Price`, 表头 姓名、电话, `put A, B and C into the first row`.
+//! Finds rows that are given as a list: `the headers Name, Qty, Price`, 表头 姓名、电话, `put A, B and C into the first row`.
 
 use serde_json::Value as Json;
 
@@ -20,7 +20,7 @@ const LABELS: [&str; 9] = [
     "header",
 ];
 const HAN_LABELS: [&str; 6] = ["列标题", "标题行", "表头行", "表头", "列名", "首行"];
-/// Words after the last member.
+/// Words after the last item.
 const ENDS: [&str; 14] = [
     " starting ",
     " beginning ",
@@ -48,7 +48,7 @@ const FIRST_ROWS: [&str; 6] = [
 ];
 const WRITES: [&str; 6] = ["write ", "put ", "enter ", "add ", "fill in ", "insert "];
 
-/// The row that a text tells as a list.
+/// The row that a text gives as a list.
 pub(super) fn candidate(scene: &Scene<'_>) -> Option<Candidate> {
     labelled(scene).or_else(|| first_row(scene))
 }

@@ -1,4 +1,5 @@
-//! Days that are called by name: `Christmas`, `next Easter`, 明年春节. When they are is left to the clock, whose table this is.
+//! Finds days with a name: `Christmas`, `next Easter`, 明年春节. Their dates are computed by the clock tool, whose table is used
+//! here.
 
 use std::collections::HashSet;
 use std::sync::LazyLock;
@@ -7,9 +8,9 @@ use toolhub_core::name_tables::HOLIDAYS;
 
 use super::token::{Kind, Token};
 
-/// The longest name, in words or in characters.
+/// Maximum length of a name, in words or in characters.
 const LONGEST: usize = 6;
-/// Names that are numbers, too: only what stands beside them tells.
+/// Names that are also numbers; the context decides.
 const NUMERALS: [&str; 2] = ["五一", "六一"];
 
 static NAMES: LazyLock<HashSet<&'static str>> = LazyLock::new(|| {
@@ -18,7 +19,7 @@ static NAMES: LazyLock<HashSet<&'static str>> = LazyLock::new(|| {
     names.filter(|name| !name.is_empty()).collect()
 });
 
-/// The token after a day that begins at `at`, with the year it is said to be of.
+/// The index of the token after a holiday that begins at `at`, including its year.
 pub(super) fn read(tokens: &[Token<'_>], at: usize) -> Option<usize> {
     match tokens.get(at)?.kind {
         Kind::Word => english(tokens, at),
@@ -38,7 +39,7 @@ fn english(tokens: &[Token<'_>], at: usize) -> Option<usize> {
             .collect();
         NAMES.contains(name.join(" ").as_str()).then_some(first + length)
     })?;
-    // `Christmas Island`, `Easter Bunny`: a name that goes on is another's.
+    // `Christmas Island`, `Easter Bunny`: part of a longer name.
     let goes_on = tokens.get(after).is_some_and(|next| next.is_capital() && tokens[first].is_capital());
     let year = tokens.get(after).is_some_and(|next| next.kind == Kind::Number && next.text.len() == 4);
     (!goes_on).then_some(after + usize::from(year))

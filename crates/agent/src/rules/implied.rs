@@ -1,10 +1,10 @@
-//! What paths and identifiers tell by how they are written: a workbook, a folder, an event.
+//! The kinds of objects that paths and identifiers imply by their form: a workbook, a folder, an event.
 
 use super::lexicon;
 use super::mention::Reading;
 use super::token::{Token, is_han, tokens};
 
-/// Whether a path has neither an ending nor the mark of a folder.
+/// Whether a path has neither an extension nor a trailing separator.
 pub(super) fn is_bare(path: &str) -> bool {
     let name = path.rsplit(['/', '\\']).next().unwrap_or_default();
     !name.is_empty() && !name.contains('.')
@@ -21,7 +21,7 @@ pub(super) fn of_file(path: &str) -> &'static str {
     }
 }
 
-/// `evt_310`, `msg-12`: the kinds of things that the letters of an identifier stand for.
+/// `evt_310`, `msg-12`: the kinds of objects that the prefix of an identifier denotes.
 pub(super) fn of_code(code: &str) -> Vec<usize> {
     let letters: String = code.chars().take_while(char::is_ascii_lowercase).collect();
     let rest = &code[letters.len()..];
@@ -32,16 +32,16 @@ pub(super) fn of_code(code: &str) -> Vec<usize> {
     spots.into_iter().flat_map(|spot| spot.meaning.things).collect()
 }
 
-/// Names that join small words are those of tools, mostly.
+/// Whether a code has the form of a tool name: lower-case words joined by `_`.
 pub(super) fn is_tool_name(code: &str) -> bool {
     let plain = code.contains('_') && code.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_');
-    // `node_modules` says nothing of what it does.
+    // `node_modules` does not begin with a verb.
     let first = code.split('_').next().unwrap_or_default();
     plain
         && lexicon::spots(first, &tokens(first), &|_| false).iter().any(|spot| !spot.meaning.deeds.is_empty())
 }
 
-/// A word that is written large inside a sentence is a person's name.
+/// Whether a word is a proper name, such as a capitalised word inside a sentence.
 pub(super) fn is_own_name(reading: &Reading<'_>, token: &Token<'_>) -> bool {
     if token.text.starts_with(is_han) {
         return is_han_name(reading.text, token.start);
@@ -61,7 +61,7 @@ pub(super) fn is_own_name(reading: &Reading<'_>, token: &Token<'_>) -> bool {
         && token.text.chars().skip(1).any(char::is_lowercase)
 }
 
-/// 删除实体 旧服务器, 支付网关 这个节点: Chinese characters between blanks beside the word for what they name.
+/// 删除实体 旧服务器, 支付网关 这个节点: Chinese characters between blanks beside the noun for their kind.
 fn is_han_name(text: &str, at: usize) -> bool {
     let start = text[..at]
         .rfind(|c: char| !is_han(c))

@@ -1,11 +1,11 @@
-//! What a step takes over from earlier ones: the file they worked on, the same tool's other arguments, their results.
+//! Fills arguments of a step from earlier steps: their file, the other arguments of the same tool, their results.
 
 use super::candidate::{Candidate, Given};
 use super::choose::Choice;
 use super::parameter::{Parameter, Shape};
 use super::role::Role;
 
-/// Words that speak of an earlier result.
+/// Phrases that refer to an earlier result.
 const RESULTS: [&str; 38] = [
     "save the text to",
     "save its contents to",
@@ -46,10 +46,10 @@ const RESULTS: [&str; 38] = [
     "得数",
     "计算值",
 ];
-/// Words that speak of whatever was last spoken of.
+/// Pronouns for the object mentioned last.
 const THAT: [&str; 8] = [" it ", " it,", " it.", " that ", " them ", "它", "其", "该"];
 
-/// Whether a text speaks of an earlier result.
+/// Whether a text refers to an earlier result.
 pub(super) fn speaks_of_result(text: &str) -> bool {
     let lower = text.to_lowercase();
     RESULTS.iter().any(|words| lower.contains(words))
@@ -60,7 +60,7 @@ fn speaks_of_that(text: &str) -> bool {
     speaks_of_result(text) || THAT.iter().any(|words| lower.contains(words))
 }
 
-/// Whether a text points at what was spoken of before.
+/// Whether a text refers to an object mentioned before.
 pub(super) fn points_back(text: &str) -> bool {
     let lower = format!(" {} ", text.to_lowercase());
     [
@@ -81,14 +81,14 @@ pub(super) fn points_back(text: &str) -> bool {
     .any(|words| lower.contains(words))
 }
 
-/// Gives what is missing in `choice` the values that earlier steps have.
+/// Fills the missing arguments of `choice` with values of earlier steps.
 pub(super) fn inherit(choice: &mut Choice, text: &str, earlier: &[&Choice]) {
     if earlier.is_empty() {
         return;
     }
     let own = choice.filling.slots.iter().flatten().count();
     let parameters = std::rc::Rc::clone(&choice.parameters);
-    // 抓取 … 的内容，存到 a.txt: what is saved without being named is what was just read.
+    // 抓取 … 的内容，存到 a.txt: a verb of saving without an object refers to the result of the step before.
     let saves = [
         "存到",
         "保存到",
@@ -121,7 +121,7 @@ pub(super) fn inherit(choice: &mut Choice, text: &str, earlier: &[&Choice]) {
             let at = other.parameters.iter().position(|parameter| parameter.name == wanted.name)?;
             other.filling.slots.get(at)?.clone()
         });
-        // `switch to it`: a branch goes on being meant where it is pointed at.
+        // `switch to it`: a branch is inherited only if the text refers to it.
         let pointed = wanted.role != Role::Revision || points_back(text);
         let found = by_role(wanted, earlier).filter(|_| pointed).or(by_name).or_else(|| {
             let own_cells =
@@ -131,11 +131,11 @@ pub(super) fn inherit(choice: &mut Choice, text: &str, earlier: &[&Choice]) {
             (own > 0 && harmless && !own_cells).then(|| same_cell(wanted, earlier)).flatten()
         });
         if let Some(found) = found {
-            // It was said elsewhere: here it takes no place.
+            // The value is from another clause: it has no range in this one.
             choice.filling.slots[place] = Some(Candidate { start: 0, end: 0, ..found });
         }
     }
-    // 算 12*12 然后写到 A1: where only what to write lacks, it is what was just worked out.
+    // 算 12*12 然后写到 A1: if only the content is missing, it is the result of the calculation before.
     let worked_out = earlier.last().is_some_and(|last| {
         last.parameters.iter().any(|parameter| parameter.role == Role::Expression && parameter.required)
     });
@@ -146,8 +146,8 @@ pub(super) fn inherit(choice: &mut Choice, text: &str, earlier: &[&Choice]) {
     }
 }
 
-/// `find the mails about X and open the first one`: an ID that, by its description, the earlier tool gives. Only for tools that change
-/// nothing: which of the results is meant is decided when they are there.
+/// `find the mails about X and open the first one`: an id that, by its description, the earlier tool returns. For read-only
+/// tools only, because the result is selected at run time.
 fn take_found(choice: &mut Choice, text: &str, earlier: &[&Choice]) {
     const ONE: [&str; 16] = [
         "the first one",
@@ -186,7 +186,7 @@ fn is_cell(candidate: &Candidate) -> bool {
     matches!(&candidate.value, Given::Said(value) if value.as_str().is_some_and(|text| super::literal::cells(text).is_some()))
 }
 
-/// `merge A1:C1 and make it bold`: where nothing is said of cells, those of the last step are meant.
+/// `merge A1:C1 and make it bold`: without cells in the text, those of the last step are used.
 fn same_cell(wanted: &Parameter, earlier: &[&Choice]) -> Option<Candidate> {
     if wanted.role != Role::Cell || wanted.has_word(&["target", "destination", "end"]) {
         return None;
@@ -203,7 +203,7 @@ fn same_cell(wanted: &Parameter, earlier: &[&Choice]) -> Option<Candidate> {
     slot.clone()
 }
 
-/// What goes on being meant from step to step.
+/// Values that are inherited from step to step by their role.
 fn by_role(wanted: &Parameter, earlier: &[&Choice]) -> Option<Candidate> {
     if !matches!(wanted.role, Role::Path | Role::Sheet | Role::Url | Role::Place | Role::Id | Role::Revision)
         || wanted.has_word(&["target", "destination", "new", "output", "to"])
@@ -223,7 +223,7 @@ fn by_role(wanted: &Parameter, earlier: &[&Choice]) -> Option<Candidate> {
                 .zip(&other.filling.slots)
                 .find(|(parameter, slot)| fits(parameter) && slot.is_some())
         };
-        // A sheet that was renamed or made is meant by its new name.
+        // A sheet that was renamed or created is referred to by its new name.
         let found = slot(&sheet).or_else(|| {
             slot(&|parameter| {
                 parameter.role == wanted.role && (wanted.role != Role::Id || parameter.name == wanted.name)
@@ -233,10 +233,10 @@ fn by_role(wanted: &Parameter, earlier: &[&Choice]) -> Option<Candidate> {
     })
 }
 
-/// Lets the first missing parameter that could hold a result hold it.
+/// Assigns the result of the step before to the first missing parameter that can hold it.
 fn take_result(choice: &mut Choice, parameters: &[Parameter]) {
     let holds = |parameter: &Parameter| {
-        // A result is no address.
+        // A result is not a path, URL, mail address or id.
         let address = matches!(parameter.role, Role::Path | Role::Folder | Role::Url | Role::Mail | Role::Id);
         if address {
             return false;

@@ -1,4 +1,4 @@
-//! What a parameter is called in a request: families of names in both languages, and where they stand in a text.
+//! Labels of parameters in a request: families of synonyms in both languages, and their places in a text.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -21,14 +21,14 @@ static FAMILIES: LazyLock<HashMap<&'static str, Vec<&'static str>>> = LazyLock::
     families
 });
 
-/// A name that a parameter answers to, and how much that says.
+/// A name of a parameter, and its weight.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Label {
     pub(super) words: Vec<String>,
     pub(super) strength: f32,
 }
 
-/// Where a label stands in a text.
+/// The place of a label in a text.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Place {
     pub(super) start: usize,
@@ -52,7 +52,7 @@ pub(super) fn family(name: &str) -> &'static [&'static str] {
     FAMILIES.get(name).map_or(&[], Vec::as_slice)
 }
 
-/// A word without the endings that change nothing: `sides` is `side`, `cities` is `city`.
+/// The stem of a word: `sides` becomes `side`, `cities` becomes `city`.
 pub(super) fn stem(word: &str) -> String {
     let word = word.to_lowercase();
     let word = word.strip_suffix("'s").or_else(|| word.strip_suffix("’s")).unwrap_or(&word);
@@ -63,15 +63,14 @@ pub(super) fn stem(word: &str) -> String {
     if keeps { word.to_owned() } else { word.strip_suffix('s').unwrap_or(word).to_owned() }
 }
 
-/// Whether two words differ in little more than their endings: `detail` and `detailed`, `multi-player` and `multiplayer`.
+/// Whether two words differ only in their endings or hyphens: `detail` and `detailed`, `multi-player` and `multiplayer`.
 pub(super) fn alike(word: &str, said: &str) -> bool {
     let (word, said) = (word.to_lowercase().replace('-', ""), said.to_lowercase().replace('-', ""));
     let same = word.bytes().zip(said.bytes()).take_while(|(one, other)| one == other).count();
     same >= 5 && same + 3 >= word.len().max(said.len())
 }
 
-/// Every place of these labels in a text.
-/// 底色: whether a character is but a part of a longer label.
+/// 底色: whether a character is only a part of a longer label.
 fn in_longer(text: &str, start: usize, length: usize) -> bool {
     static LONGER: LazyLock<Vec<&'static str>> = LazyLock::new(|| {
         let names = TABLE.lines().filter(|line| !line.starts_with('#')).flat_map(str::split_whitespace);
@@ -87,6 +86,7 @@ fn in_longer(text: &str, start: usize, length: usize) -> bool {
     })
 }
 
+/// All places of these labels in a text.
 pub(super) fn places(labels: &[Label], reading: &Reading<'_>, stems: &[String]) -> Vec<Place> {
     let mut found = Vec::new();
     for label in labels {
@@ -121,18 +121,18 @@ pub(super) fn stems(reading: &Reading<'_>) -> Vec<String> {
     reading.tokens.iter().map(stem_of).collect()
 }
 
-/// Words that may stand between a label and its value.
+/// Words that may occur between a label and its value.
 const FILLERS: [&str; 34] = [
     "of", "is", "are", "as", "=", ":", "：", "a", "an", "the", "to", "at", "be", "was", "in", "by", "named",
     "called", "equals", "equal", "set", "with", "于", "为", "是", "的", "等", "成", "有", "叫", "(",
     "around", "about", "that",
 ];
 
-/// What stands between a value and the thing that it is in.
+/// Words between a value and the object that contains it.
 const SPOTS: [&str; 9] =
     ["in our", "in my", "in this", "in that", "from our", "from my", "of our", "in the", "in your"];
 
-/// How much a label says of a value, from 0 to its strength, by what stands between them.
+/// The strength with which a label marks a value, from 0 up, by the words between them.
 pub(super) fn closeness(place: Place, reading: &Reading<'_>, start: usize, end: usize) -> f32 {
     if place.start < end && start < place.end {
         return 0.0;
@@ -167,12 +167,12 @@ pub(super) fn closeness(place: Place, reading: &Reading<'_>, start: usize, end: 
             return 0.0;
         }
     }
-    // `"x" in our conversation` tells where, and gives the conversation no name.
+    // `"x" in our conversation` is a location, and not the name of the conversation.
     let spot = reading.text.get(from..to).unwrap_or_default().trim().to_lowercase();
     if !before && SPOTS.contains(&spot.as_str()) {
         near *= 0.1;
     }
-    // Nothing between but a mark of equality: it cannot be said more plainly.
+    // Only `=` or a colon in between: the strongest form of a label.
     let plain = before && matches!(reading.text.get(from..to).map(str::trim), Some("=" | ":" | "："));
     place.strength * near * if plain { 1.6 } else { 1.0 }
 }

@@ -1,4 +1,5 @@
-//! The words of requests and tools that the tables know: what is to be done, and what it is about. Of words at one place the longest is read.
+//! Finds the words of requests and tools that are in the tables of actions and objects. Of overlapping words, the longest is
+//! used.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -9,25 +10,25 @@ use super::token::{Kind, Token, is_han};
 const VERBS: &str = include_str!("../../data/verbs.tsv");
 const THINGS: &str = include_str!("../../data/things.tsv");
 
-/// Words of fewer letters are not read where they are misspelt.
+/// Minimum length of a word for spelling correction, in letters.
 const LONG_ENOUGH: usize = 4;
 
 /// A row of a table.
 #[derive(Debug)]
 pub(super) struct Row {
     pub(super) name: &'static str,
-    /// What stands after its name: `!`, `~`, `?` or nothing.
+    /// The mark after its name: `!`, `~`, `?` or none.
     pub(super) mark: Option<char>,
 }
 
-/// What a word stands for, as rows of the tables.
+/// The meanings of a word, as rows of the tables.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Meaning {
     pub(super) deeds: Vec<usize>,
     pub(super) things: Vec<usize>,
 }
 
-/// A word that the tables know, and where it stands.
+/// A word of the tables and its byte range.
 #[derive(Debug, Clone)]
 pub(super) struct Spot {
     pub(super) start: usize,
@@ -38,9 +39,9 @@ pub(super) struct Spot {
 struct Lexicon {
     deeds: Vec<Row>,
     things: Vec<Row>,
-    /// By the first character; the longest first.
+    /// By the first character; longest first.
     chinese: HashMap<char, Vec<(&'static str, Meaning)>>,
-    /// By the first word; the longest first.
+    /// By the first word; longest first.
     english: HashMap<&'static str, Vec<(Vec<&'static str>, Meaning)>>,
 }
 
@@ -68,7 +69,7 @@ static LEXICON: LazyLock<Lexicon> = LazyLock::new(|| {
     Lexicon { deeds, things, chinese, english }
 });
 
-/// Reads a table; rows of the name `-` are known and mean nothing.
+/// Parses a table. Words of rows named `-` are recognised and have no meaning.
 fn read(
     table: &'static str,
     meanings: &mut HashMap<&'static str, Meaning>,
@@ -91,29 +92,29 @@ fn read(
     rows
 }
 
-/// A kind of deed.
+/// The row of an action.
 pub(super) fn deed(row: usize) -> &'static Row {
     &LEXICON.deeds[row]
 }
 
-/// A kind of thing.
+/// The row of a kind of object.
 pub(super) fn thing(row: usize) -> &'static Row {
     &LEXICON.things[row]
 }
 
-/// The English words of the table of things; words of one name are joined by `_`.
+/// The English words of the table of objects. The words of a compound are joined by `_`.
 pub(super) fn thing_words() -> impl Iterator<Item = &'static str> {
     let rows = THINGS.lines().filter(|line| !line.starts_with('#'));
     rows.flat_map(|row| row.split('\t').skip(1).flat_map(str::split_whitespace))
         .filter(|word| word.is_ascii())
 }
 
-/// The row of a kind of thing.
+/// The row number of a kind of object.
 pub(super) fn thing_named(name: &str) -> Option<usize> {
     LEXICON.things.iter().position(|row| row.name == name)
 }
 
-/// Whether a text is but the word for a kind of thing, as `sheet` is: nothing is called that.
+/// Whether a text is only the noun for a kind of object, such as `sheet`, and therefore not a name.
 pub(super) fn is_kind(text: &str) -> bool {
     let words = super::token::tokens(text);
     let lower = text.to_lowercase();
@@ -129,7 +130,7 @@ pub(super) fn is_kind(text: &str) -> bool {
             .any(|row| matches!(thing(*row).name, "sheet" | "workbook" | "cell" | "file"))
 }
 
-/// The words that the tables know among the tokens that are not taken.
+/// The words of the tables among the tokens that are not taken.
 pub(super) fn spots(text: &str, tokens: &[Token<'_>], is_taken: &dyn Fn(&Token<'_>) -> bool) -> Vec<Spot> {
     let mut found: Vec<Spot> = Vec::new();
     let mut at = 0;
@@ -166,14 +167,14 @@ fn chinese(
         let free = !tokens[at..].iter().take_while(|token| token.start < start + length).any(is_taken);
         free.then_some((*word, length, meaning))
     })?;
-    // 行 and 列 are many things; rows and columns only where they are counted or pointed at.
+    // 行 and 列 have many meanings; they are rows and columns only after a number, a letter or a determiner.
     if matches!(word, "行" | "列") && !is_counted(&text[..start]) {
         return None;
     }
     Some(Spot { start, end: start + length, meaning: meaning.clone() })
 }
 
-/// How much of a text a word takes that it begins with; a blank may stand before Latin letters.
+/// The length of `word` at the beginning of `text`. A blank may precede Latin letters.
 fn begins(text: &str, word: &str) -> Option<usize> {
     let mut rest = text;
     for c in word.chars() {
@@ -212,7 +213,7 @@ fn english(tokens: &[Token<'_>], at: usize, is_taken: &dyn Fn(&Token<'_>) -> boo
     None
 }
 
-/// A word as it is written, and without what `merging`, `inserted` and `deletes` have at their ends.
+/// A word as written, and without endings as in `merging`, `inserted` and `deletes`.
 fn forms(word: &str) -> Vec<String> {
     let lower = word.to_lowercase();
     let lower = lower.trim_end_matches("'s").trim_end_matches("’s").to_owned();
@@ -231,7 +232,7 @@ fn forms(word: &str) -> Vec<String> {
     found
 }
 
-/// The verb that a misspelt word was meant to be: two letters swapped, or one too many, too few or wrong.
+/// The verb that a misspelt word stands for: two letters swapped, or one added, missing or wrong.
 pub(super) fn misspelt(word: &str) -> Option<&'static Meaning> {
     let lower = word.to_lowercase();
     if lower.len() < LONG_ENOUGH || !lower.is_ascii() {
@@ -244,7 +245,7 @@ pub(super) fn misspelt(word: &str) -> Option<&'static Meaning> {
             .filter(|(words, meaning)| words.len() == 1 && !meaning.deeds.is_empty())
             .map(move |entry| (*known, &entry.1))
     });
-    // Whoever misspells keeps the first letter; the alphabet makes the answer the same each time.
+    // Assumes that the first letter is right. The alphabetical minimum makes the result deterministic.
     singles
         .filter(|(known, _)| known.as_bytes()[0] == lower.as_bytes()[0] && is_near(known, &lower))
         .min_by_key(|(known, _)| *known)

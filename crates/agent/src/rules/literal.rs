@@ -1,4 +1,4 @@
-//! What stands for itself in a request: quoted texts, addresses, paths, cells, formulas, JSON and codes.
+//! Finds literals in a request: quoted texts, URLs, mail addresses, paths, cells, formulas, JSON and codes.
 
 use serde_json::Value;
 
@@ -6,7 +6,7 @@ use super::blank_path;
 pub(super) use super::file_ending::{is_bare_file, is_ending};
 use super::token::is_han;
 
-/// What kind of literal it is.
+/// A literal by kind.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Literal {
     Quoted(String),
@@ -22,7 +22,7 @@ pub(super) enum Literal {
     Code(String),
 }
 
-/// A literal and where it stands.
+/// A literal and its byte range.
 #[derive(Debug, Clone)]
 pub(super) struct Found {
     pub(super) literal: Literal,
@@ -45,7 +45,7 @@ const QUOTES: [(char, char); 12] = [
     ('＂', '＂'),
 ];
 
-/// The literals of a text, in order; none overlaps another.
+/// The literals of a text, in order, without overlaps.
 pub(super) fn find(text: &str) -> Vec<Found> {
     let mut found = Vec::new();
     let mut at = 0;
@@ -80,7 +80,7 @@ fn quoted(text: &str, at: usize) -> Option<(Literal, usize)> {
     let rest = &text[at..];
     let first = rest.chars().next()?;
     let (_, close) = QUOTES.iter().find(|(open, _)| *open == first)?;
-    // An apostrophe in or after a word opens nothing.
+    // An apostrophe in or after a word does not open a quote.
     if first == '\'' && !begins_word(text, at) {
         return None;
     }
@@ -136,11 +136,11 @@ fn bare(text: &str) -> Option<Value> {
     Some(Value::Array(inner.split([',', '，', '、']).map(item).collect()))
 }
 
-/// A spreadsheet formula: `=` where nothing to the left could be equal to it.
+/// A spreadsheet formula: `=` that does not follow an operand.
 fn formula(text: &str, at: usize) -> Option<(Literal, usize)> {
     let rest = &text[at..];
     let whole = rest.strip_prefix('=')?;
-    // `B10 = SUM(B2:B9)`: a blank before a function's name.
+    // `B10 = SUM(B2:B9)`: a blank before the name of a function.
     let spaced = whole.strip_prefix(' ').filter(|body| {
         let name = body.bytes().take_while(u8::is_ascii_uppercase).count();
         name > 1 && body[name..].starts_with('(')
@@ -208,7 +208,7 @@ fn run(text: &str, at: usize) -> Option<(Literal, usize)> {
     code(word).then(|| (Literal::Code(word.trim_start_matches('#').to_owned()), word.len()))
 }
 
-/// `en.wikipedia.org/wiki/Aurora`: an address without its scheme, a host with a known ending and a path.
+/// `en.wikipedia.org/wiki/Aurora`: a URL without a scheme: a host with a known top-level domain, and a path.
 fn is_address(word: &str) -> bool {
     const ENDINGS: [&str; 14] =
         ["com", "org", "net", "edu", "gov", "io", "dev", "cn", "de", "uk", "eu", "example", "info", "app"];
@@ -223,7 +223,7 @@ fn is_address(word: &str) -> bool {
         && labels.last().is_some_and(|last| ENDINGS.contains(last))
 }
 
-/// How long an address is. Chinese characters belong to it after a slash, up to the end of that part.
+/// The length of a URL. Chinese characters belong to it after a slash, up to the end of that segment.
 fn url_length(text: &str) -> usize {
     let mut in_han = false;
     let mut before = ' ';
@@ -245,7 +245,7 @@ fn url_length(text: &str) -> usize {
     text.len()
 }
 
-/// `feature/login-form`, `origin/main`: a name in parts, such as that of a branch.
+/// `feature/login-form`, `origin/main`: a name with slashes, such as that of a branch.
 fn is_slashed(word: &str) -> bool {
     let mut parts = word.split('/');
     let plain = |part: &str| {
@@ -263,7 +263,7 @@ fn is_slashed(word: &str) -> bool {
         && !and_or.contains(&word.to_lowercase().as_str())
 }
 
-/// `1.9.0`, `v2.3.1`: a number has one point at most.
+/// `1.9.0`, `v2.3.1`: a version has more than one point, or begins with `v`.
 fn is_version(word: &str) -> bool {
     let digits = word.strip_prefix(['v', 'V']).unwrap_or(word);
     let parts: Vec<&str> = digits.split('.').collect();
@@ -272,14 +272,14 @@ fn is_version(word: &str) -> bool {
         || digits.len() < word.len() && parts.len() == 2 && parts.iter().all(number)
 }
 
-/// A path from a root, with Chinese characters in its folders: it reaches to a blank or a mark, and ends before a word that
-/// says where something is in it.
+/// A path from a root, with Chinese characters in its folders. It extends to a blank or punctuation, and ends before a word
+/// for a location inside it.
 fn rooted(text: &str, at: usize) -> Option<(Literal, usize)> {
     if !begins_word(text, at) || text[..at].ends_with(['/', '\\', '_', '-', '@', '.', '~', ':']) {
         return None;
     }
     let rest = &text[at..];
-    // `D:\报表`: the root of a drive.
+    // `D:\报表`: a drive letter.
     let bytes = rest.as_bytes();
     let drive = bytes.len() > 3
         && bytes[0].is_ascii_alphabetic()
@@ -294,7 +294,7 @@ fn rooted(text: &str, at: usize) -> Option<(Literal, usize)> {
     if !run.contains(is_han) {
         return None;
     }
-    // 读 /tmp/账单.csv的前三行: a known ending ends it.
+    // 读 /tmp/账单.csv的前三行: a known extension ends the path.
     let ended = run.match_indices('.').find_map(|(dot, _)| {
         let ending = &run[dot + 1..];
         let length = ending.find(|c: char| !c.is_ascii_alphanumeric()).unwrap_or(ending.len());
@@ -308,7 +308,7 @@ fn rooted(text: &str, at: usize) -> Option<(Literal, usize)> {
     (path.len() > 1).then(|| (Literal::Path(path.to_owned()), path.len()))
 }
 
-/// Words that stand before a file's name without a blank.
+/// Words directly before a file name, without a blank.
 const BEFORE_FILES: [&str; 37] = [
     "读取",
     "打开",
@@ -349,7 +349,7 @@ const BEFORE_FILES: [&str; 37] = [
     "与",
 ];
 
-/// A file whose name has Chinese characters: it reaches from a blank, a mark or a small word to an ending that files have.
+/// A file name with Chinese characters: it extends from a blank, punctuation or one of `BEFORE_FILES` to a known extension.
 fn han_path(text: &str, at: usize) -> Option<(Literal, usize)> {
     let fits = |c: char| c.is_alphanumeric() || "._-/\\~+·".contains(c);
     let before = &text[..at];
@@ -370,7 +370,7 @@ fn han_path(text: &str, at: usize) -> Option<(Literal, usize)> {
     })
 }
 
-/// `feature/支付`, `fix/v2.0-重构`: a name in parts that has Chinese characters after a slash, and no ending of a file.
+/// `feature/支付`, `fix/v2.0-重构`: a name with slashes that has Chinese characters after a slash, and no file extension.
 fn han_slashed(text: &str, at: usize) -> Option<(Literal, usize)> {
     if !begins_word(text, at) || text[..at].ends_with(['/', '\\', '_', '-', '@', '.', '~', ':']) {
         return None;
@@ -387,7 +387,7 @@ fn han_slashed(text: &str, at: usize) -> Option<(Literal, usize)> {
         .then(|| (Literal::Code(name.to_owned()), name.len()))
 }
 
-/// 财务/发票: a relative folder with a Chinese name, between blanks or marks.
+/// 财务/发票: a relative folder with a Chinese name, between blanks or punctuation.
 fn han_folder(text: &str, at: usize) -> Option<(Literal, usize)> {
     let before = &text[..at];
     let opens =
@@ -426,7 +426,7 @@ fn path(word: &str) -> Option<&str> {
     (is_rooted || is_drive || is_glob || is_folder || has_folders || two_folders || bare).then_some(word)
 }
 
-/// A cell or a range of cells, as spreadsheets write them.
+/// A cell or a range of cells, in the notation of spreadsheets.
 pub(super) fn cells(word: &str) -> Option<&str> {
     let one = |text: &str| {
         let text = text.replace('$', "");
@@ -457,7 +457,7 @@ fn code(word: &str) -> bool {
         let ordinal = ["st", "nd", "rd", "th", "am", "pm", "d", "x", "e"].contains(&rest.as_str());
         ordinal || super::units::of(&rest).is_some() || (rest.starts_with('-') && letters > 0)
     });
-    // `7f21`, `66-A`, `20260-7`: digits around a letter, a letter written large after a dash, or a long number before one.
+    // `7f21`, `66-A`, `20260-7`: a letter between digits, capitals after a dash, or a long number before a dash.
     let inner =
         |pair: &[u8]| pair[0].is_ascii_digit() && pair[2].is_ascii_digit() && pair[1].is_ascii_lowercase();
     let around =
@@ -470,7 +470,7 @@ fn code(word: &str) -> bool {
     if plain && (around || counted && (large || long)) {
         return true;
     }
-    // `2019-2020`, and not `10-15`.
+    // A plain number is not a code.
     if word.parse::<f64>().is_ok() {
         return false;
     }
@@ -479,6 +479,7 @@ fn code(word: &str) -> bool {
     if (7..=40).contains(&word.len()) && word.bytes().all(hex) && letters > 1 && digits > 1 {
         return true;
     }
+    // `2019-2020` is a code, and `10-15` is not.
     let is_years = word.len() >= 7
         && word.split('-').count() == 2
         && digits + 1 == word.len()

@@ -1,5 +1,5 @@
-//! Turns of phrase about what is looked at: what a commit changed, a file as it was in a version, words that are looked up on the web,
-//! what the knowledge graph holds of a name. Each becomes the plain order.
+//! Rewrites phrases for reading something into plain requests: the changes of a commit, a file in a version, a web search,
+//! the knowledge graph entries for a name.
 
 use super::literal::{Found, Literal};
 use super::name::has_han;
@@ -23,7 +23,7 @@ fn is_folder(found: &Found) -> bool {
     matches!(&found.literal, Literal::Path(path) if super::implied::is_bare(path) || path.ends_with('/'))
 }
 
-/// 提交 9f3c2ab 里改了什么？仓库在 X, `what did commit 9f3c2ab of X change?`: a commit is shown.
+/// 提交 9f3c2ab 里改了什么？仓库在 X, `what did commit 9f3c2ab of X change?`: shows a commit.
 pub(super) fn commit_changes(text: &str) -> Option<String> {
     const ASKED: [&str; 15] = [
         "改了什么",
@@ -61,7 +61,7 @@ pub(super) fn commit_changes(text: &str) -> Option<String> {
     })
 }
 
-/// `the version of F that was in v1.8.0 of X`, v1.4.0 这个版本里的 F: a file of a commit is shown.
+/// `the version of F that was in v1.8.0 of X`, v1.4.0 这个版本里的 F: shows a file of a commit.
 pub(super) fn file_of_version(text: &str) -> Option<String> {
     let (literals, masked) = read(text);
     let [_, _, _] = literals.as_slice() else { return None };
@@ -88,7 +88,7 @@ pub(super) fn file_of_version(text: &str) -> Option<String> {
     })
 }
 
-/// `look up X on the web, ten results`: the web is searched for X.
+/// `look up X on the web, ten results`: searches the web for X.
 pub(super) fn looked_up(text: &str) -> Option<String> {
     const VERBS_OF_SEARCH: [&str; 5] = ["look up ", "search for ", "find ", "look for ", "google "];
     const WEB: [&str; 4] = [" on the web", " on the internet", " online", " on the net"];
@@ -107,7 +107,7 @@ pub(super) fn looked_up(text: &str) -> Option<String> {
         .then(|| format!("search the web for {}{}", &text[from..at], &text[at + web.len()..]))
 }
 
-/// 沈薇 在知识图谱里都记了些什么？: the graph is searched for a name.
+/// 沈薇 在知识图谱里都记了些什么？: searches the graph for a name.
 pub(super) fn held_of(text: &str) -> Option<String> {
     const PLACES: [&str; 4] = ["在知识图谱里", "在知识图谱中", "在图谱里", "在图谱中"];
     const ASKED: [&str; 8] = [
@@ -131,7 +131,7 @@ pub(super) fn held_of(text: &str) -> Option<String> {
     (plain && ends).then(|| format!("{place}搜索“{}”", name.trim_matches(['“', '”'])))
 }
 
-/// 以 develop 为基础, 以“X”为说明提交, 把 F 加入 R 的暂存区: words around a name, in the order that other rules read.
+/// 以 develop 为基础, 以“X”为说明提交, 把 F 加入 R 的暂存区: reorders the words around a name for the other rules.
 pub(super) fn based_on(text: &str) -> Option<String> {
     let (literals, masked) = read(text);
     if let Some(at) = masked.find("以 ")
@@ -154,7 +154,7 @@ pub(super) fn based_on(text: &str) -> Option<String> {
     })
 }
 
-/// 把 F 加入 R 仓库的暂存区: files are staged in a repository.
+/// 把 F 加入 R 仓库的暂存区: stages files in a repository.
 pub(super) fn staged_into(text: &str) -> Option<String> {
     const VERBS: [&str; 6] = ["加入到", "加入", "加到", "加进", "放进", "添加到"];
     let (literals, masked) = read(text);
@@ -177,7 +177,7 @@ pub(super) fn staged_into(text: &str) -> Option<String> {
     })
 }
 
-/// `In my course repo under X, …`, `For the blog in X, …`: what a folder is called beside its path says nothing more.
+/// `In my course repo under X, …`, `For the blog in X, …`: removes the description of a folder before its path.
 pub(super) fn described_place(text: &str) -> Option<String> {
     let (literals, masked) = read(text);
     let lead = ["in ", "for ", "inside "].iter().find(|lead| masked.starts_with(**lead))?;

@@ -17,7 +17,7 @@ use crate::model_talk::{ModelTalk, NoReply};
 use crate::plan::{Complexity, Step, StepId};
 use crate::step_result::StepResult;
 
-/// Maximum number of calls run per reply; the rest is ignored.
+/// Maximum number of calls run per reply; further calls are dropped.
 const CALLS: usize = 16;
 /// How often in a row a model may make identical calls, as their results will not change.
 const SAME: u32 = 3;

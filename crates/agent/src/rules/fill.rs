@@ -398,7 +398,8 @@ fn exchange(parameters: &[Parameter], filling: &mut Filling, others: &[Vec<Candi
     }
 }
 
-/// Gives a required parameter without a value the value of another parameter, if that one has an alternative.
+/// Gives a required parameter without a value the value of another parameter, if that one is optional or has an
+/// alternative.
 fn make_room(parameters: &[Parameter], filling: &mut Filling, others: &[Vec<Candidate>]) {
     let missing: Vec<usize> = filling.missing(parameters).collect();
     for place in missing {

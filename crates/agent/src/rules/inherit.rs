@@ -147,7 +147,7 @@ pub(super) fn inherit(choice: &mut Choice, text: &str, earlier: &[&Choice]) {
 }
 
 /// `find the mails about X and open the first one`: an id that, by its description, the earlier tool returns. For read-only
-/// tools only, because the result is selected at run time.
+/// tools only, because the id is not known while planning.
 fn take_found(choice: &mut Choice, text: &str, earlier: &[&Choice]) {
     const ONE: [&str; 16] = [
         "the first one",

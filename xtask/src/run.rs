@@ -1,4 +1,4 @@
-//! Starting other programs, with errors that say which one failed and how.
+//! Runs other programs, with errors that name the program and the cause.
 use std::{
     ffi::OsStr,
     io::{BufRead as _, BufReader, ErrorKind},
@@ -13,8 +13,8 @@ use serde_json::Value;
 
 use crate::workspace::Workspace;
 
-/// `cargo run` describes xtask to its child in variables of these names. They would reach the cargo that the
-/// chore starts, and build scripts that watch them would run again on every switch between the two.
+/// Prefixes of the environment variables in which `cargo run` describes xtask. If a cargo started by xtask inherited them,
+/// build scripts that watch them would rerun on every switch between the two.
 const FROM_OUTER_CARGO: &[&str] = &["CARGO_MANIFEST_", "CARGO_PKG_"];
 
 pub(crate) fn program(name: impl AsRef<OsStr>) -> Command {
@@ -33,7 +33,7 @@ pub(crate) fn cargo(directory: &Path) -> Command {
     command
 }
 
-/// Runs to the end on this terminal.
+/// Runs a command to its end, with the output on this terminal.
 pub(crate) fn check(command: &mut Command) -> Result<()> {
     let status = command.status().map_err(|error| not_started(command, &error))?;
     if !status.success() {
@@ -42,11 +42,11 @@ pub(crate) fn check(command: &mut Command) -> Result<()> {
     Ok(())
 }
 
-/// What a registry that does not answer at once is given before it is asked again.
+/// Delays before the retries of a failed download.
 const BETWEEN_DOWNLOADS: &[Duration] =
     &[Duration::from_secs(5), Duration::from_secs(20), Duration::from_mins(1)];
 
-/// Runs what brings something from a registry and can be begun again: a network fails now and then.
+/// Runs a command that downloads from a registry. Retries it after a failure, so that it must be idempotent.
 pub(crate) fn download(command: &mut Command) -> Result<()> {
     tried_again(command, BETWEEN_DOWNLOADS)
 }
@@ -63,7 +63,7 @@ fn tried_again(command: &mut Command, pauses: &[Duration]) -> Result<()> {
     check(command)
 }
 
-/// Runs to the end on this terminal, and passes every line of stdout to a callback.
+/// Runs a command to its end, with the output on this terminal, and passes every line of stdout to a callback.
 pub(crate) fn overheard(command: &mut Command, mut listener: impl FnMut(&str)) -> Result<()> {
     let mut child = command.stdout(Stdio::piped()).spawn().map_err(|error| not_started(command, &error))?;
     for line in child.stdout.take().into_iter().flat_map(|out| BufReader::new(out).lines()) {
@@ -78,7 +78,7 @@ pub(crate) fn overheard(command: &mut Command, mut listener: impl FnMut(&str)) -
     Ok(())
 }
 
-/// Runs to the end and returns stdout; stderr is part of the error.
+/// Runs a command to its end and returns stdout. If it fails, the error contains stderr.
 pub(crate) fn read(command: &mut Command) -> Result<String> {
     let output = command.output().map_err(|error| not_started(command, &error))?;
     if !output.status.success() {
@@ -91,20 +91,21 @@ pub(crate) fn read(command: &mut Command) -> Result<String> {
 #[derive(Clone, Copy)]
 pub(crate) enum Profile {
     Debug,
-    /// As a user builds it, with the features that are on by default.
+    /// The release profile with default features, as users build it.
     Release,
-    /// As packages are built: what is measured is what is distributed.
+    /// The profile of the packages, so that benchmarks measure the distributed program.
     Dist,
 }
 
 /// Features of `toolhub` in packages.
 pub(crate) const PACKAGED_FEATURES: &str = "full";
 
-/// Selects the whole workspace and something with development dependencies, so that dependencies get the features they have in
-/// `cargo test --workspace`. With other features they, and all crates here, would be compiled a second time.
+/// Selects the whole workspace and an example with development dependencies, so that dependencies get the same features as in
+/// `cargo test --workspace`. With other features they and all workspace crates would be compiled a second time.
 const SHARED_WITH_TESTS: &[&str] = &["--workspace", "--example", "make_dictionary"];
 
-/// Builds one program of the workspace; cargo says where it lies, whatever the user's configuration.
+/// Builds one program of the workspace and returns its path. Cargo reports the path, so that it is right for every cargo
+/// configuration of the user.
 pub(crate) fn build(workspace: &Workspace, package: &str, binary: &str, profile: Profile) -> Result<PathBuf> {
     let mut command = cargo(&workspace.root);
     command.args(["build", "--message-format=json-render-diagnostics", "--bin", binary]);
@@ -116,7 +117,7 @@ pub(crate) fn build(workspace: &Workspace, package: &str, binary: &str, profile:
     if matches!(profile, Profile::Dist) && package == "toolhub" {
         command.args(["--features", PACKAGED_FEATURES]);
     }
-    // What the compiler says is for the terminal, while it says it.
+    // Diagnostics of the compiler go directly to the terminal.
     command.stderr(Stdio::inherit());
     read(&mut command)?
         .lines()
@@ -144,7 +145,7 @@ fn not_started(command: &Command, error: &std::io::Error) -> anyhow::Error {
 mod tests {
     use super::*;
 
-    /// Writes a line each time, and succeeds when there are that many.
+    /// A command that appends a line to a file on each run, and succeeds once the file has `lines` lines.
     fn succeeds_at(lines: usize, name: &str) -> (Command, PathBuf) {
         let file = std::env::temp_dir().join(format!("xtask-{name}-{}", std::process::id()));
         std::fs::remove_file(&file).ok();

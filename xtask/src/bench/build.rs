@@ -1,5 +1,5 @@
-//! From a clone to the first answer: crates, CPU time and wall time of the build, beside an earlier commit, and how long the program
-//! takes to build again after a change of one line.
+//! From a clone to the first answer: crates, CPU time and wall time of the build, compared with an earlier commit, and the time
+//! of an incremental build after a small change.
 use std::{
     collections::BTreeSet,
     fs,
@@ -18,14 +18,14 @@ use crate::{
     workspace::Workspace,
 };
 
-/// It is only run by its name.
+/// This benchmark runs only if it is named on the command line.
 pub(super) const NAME: &str = "build";
 
-/// The request of the first answer, and what has to be in it.
+/// The first request, and the text that its answer must contain.
 const REQUEST: &str = "2+2";
 const ANSWER: &str = "4";
 
-/// Changed for the incremental build: most crates above it depend on this one.
+/// The file changed for the incremental build. Most crates above the engine depend on it.
 const CHANGED_FILE: &str = "crates/engine/src/lib.rs";
 const CHANGE: &str = "\n/// A change for a benchmark.\npub fn changed_for_a_benchmark() -> u8 {\n    1\n}\n";
 
@@ -50,7 +50,7 @@ pub(super) fn run(workspace: &Workspace, args: &[String]) -> Result<()> {
         untracked.is_empty(),
         "git does not track these files, so a clone would not have them:\n{untracked}"
     );
-    // What is changed and not committed counts, as it is now: the files may change while the earlier commit is built.
+    // Includes uncommitted changes as a snapshot: the files may change while the earlier commit is built.
     let uncommitted = git(workspace, &["stash", "create"])?;
     let commit = if uncommitted.is_empty() { git(workspace, &["rev-parse", "HEAD"])? } else { uncommitted };
     let mut table = Table::default();
@@ -95,13 +95,13 @@ fn git(workspace: &Workspace, args: &[&str]) -> Result<String> {
     Ok(said.trim().to_owned())
 }
 
-/// A fresh clone with a target folder of its own.
+/// A fresh clone with its own target folder.
 struct Clone {
     sources: PathBuf,
     target: PathBuf,
 }
 
-/// What something took: CPU seconds of all processes it started, and seconds on the clock.
+/// CPU time of all started processes and wall time, in seconds.
 #[derive(Clone, Copy)]
 struct Cost {
     cpu: f64,
@@ -139,14 +139,14 @@ impl Clone {
         Ok(Self { target: folder.join("target"), sources })
     }
 
-    /// Builds the program in one profile, and counts the crates that were compiled for it.
+    /// Builds the program in one profile, and counts the compiled crates.
     fn build(&self, profile: &str) -> Result<(usize, Cost)> {
         let mut crates = BTreeSet::new();
         let cost = measured(|| {
             let mut build = cargo(&self.sources);
             build.args(["build", "--locked", "--offline", "--profile", profile, "--quiet"]);
             build.arg("--message-format=json-render-diagnostics").env("CARGO_TARGET_DIR", &self.target);
-            // What the user has set up for other builds would change what is measured.
+            // These settings of the user would distort the measurement.
             for variable in ["RUSTC_WRAPPER", "RUSTFLAGS", "CARGO_INCREMENTAL"] {
                 build.env_remove(variable);
             }
@@ -174,7 +174,7 @@ impl Clone {
         Ok(Built { crates, cost, answer })
     }
 
-    /// Changes one line of the engine and builds again, in both profiles.
+    /// Changes a file of the engine and builds again, in both profiles.
     fn incremental(&self) -> Result<()> {
         let mut table = Table::default();
         table.row(["after a change in the engine", "crates", "CPU s", "wall s"].map(str::to_owned));
@@ -202,7 +202,7 @@ fn measured(work: impl FnOnce() -> Result<()>) -> Result<Cost> {
     Ok(Cost { wall: since.elapsed().as_secs_f64(), cpu: cpu_of_children()? - cpu })
 }
 
-/// Seconds of CPU, of the user and of the system, that ended children and theirs have taken.
+/// User and system CPU time of all ended descendants, in seconds.
 fn cpu_of_children() -> Result<f64> {
     let stat =
         fs::read_to_string("/proc/self/stat").context("`bench build` needs Linux: no /proc/self/stat")?;
@@ -214,7 +214,7 @@ fn cpu_of_children() -> Result<f64> {
     Ok(ticks as f64 / per_second as f64)
 }
 
-/// `cutime` and `cstime`, the fields 16 and 17. The name of the program, field 2, may contain blanks and parentheses.
+/// `cutime` and `cstime`, fields 16 and 17 (proc(5)). The program name, field 2, may contain spaces and parentheses.
 fn ticks_of_children(stat: &str) -> Option<u64> {
     let (_, rest) = stat.rsplit_once(')')?;
     let mut fields = rest.split_whitespace().skip(13).map(|field| field.parse::<u64>().ok());

@@ -1,4 +1,4 @@
-//! How long a start takes when many servers are configured and their tools are cached.
+//! The startup time with many configured servers whose tools are cached.
 use std::{
     fs,
     path::{Path, PathBuf},
@@ -108,7 +108,7 @@ impl Setting {
         self.folder.join(format!("{id}.journal"))
     }
 
-    /// A server that was never started has none: zero.
+    /// The size of each server's journal in bytes; 0 for a server that was never started.
     fn journal_sizes(&self) -> Vec<u64> {
         server_ids().map(|id| fs::metadata(self.journal(&id)).map_or(0, |metadata| metadata.len())).collect()
     }
@@ -118,7 +118,7 @@ fn server_ids() -> impl Iterator<Item = String> {
     (1..=SERVERS).map(|number| format!("s{number:02}"))
 }
 
-/// Different for each server, so that no tool hides another.
+/// Unique across servers, so that no tool hides another.
 fn tool_names(id: &str) -> impl Iterator<Item = String> {
     (1..=TOOLS_PER_SERVER).map(move |number| format!("{id}_lookup_{number:02}"))
 }

@@ -1,4 +1,4 @@
-//! What recording costs: calls per second of a trivial native tool with the store on, against off.
+//! The cost of recording: calls per second of a trivial native tool with and without the store.
 use std::fs;
 
 use anyhow::Result;

@@ -1,5 +1,5 @@
-//! The benchmark of reading tool calls: hands every text of the sets to `toolhub parse --jsonl` and counts what was read
-//! rightly, beside what other readers reach.
+//! The benchmark of tool call parsing: passes every text of the sets to `toolhub parse --jsonl` and counts the correctly parsed
+//! ones, beside the figures of other parsers.
 mod judge;
 mod sets;
 
@@ -22,7 +22,7 @@ use crate::{
     workspace::Workspace,
 };
 
-/// The files that are known, with where their content is published.
+/// The supported files, with their content and its origin.
 const SETS: &[(&str, &str)] = &[
     (
         "rendered_formats.jsonl",
@@ -59,7 +59,7 @@ pub(super) fn run(workspace: &Workspace, args: &[String]) -> Result<()> {
     Ok(())
 }
 
-/// How many of a group were read rightly.
+/// Number of correctly parsed texts of a group.
 #[derive(Default, Clone, Copy)]
 struct Share {
     right: usize,
@@ -103,7 +103,7 @@ fn measure(toolhub: &Path, name: &str, samples: &[Sample]) -> Result<()> {
     Ok(())
 }
 
-/// What the program reads in each text.
+/// The parse result of each text.
 fn read_all(toolhub: &Path, samples: &[Sample]) -> Result<Vec<Value>> {
     let mut command = program(toolhub);
     command.args(["parse", "--jsonl"]).stdin(Stdio::piped()).stdout(Stdio::piped());

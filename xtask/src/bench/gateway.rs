@@ -1,5 +1,5 @@
-//! What the gateway costs: the same calls straight to a server, through a bare pass-through, through the gateway, and
-//! through other gateways where they are installed, side by side in one run.
+//! The cost of the gateway: the same calls directly to a server, through a bare pass-through (the floor), through the gateway,
+//! and through other gateways if they are installed, all in one run.
 mod history;
 mod instructions;
 mod matrix;
@@ -27,28 +27,28 @@ use crate::{
     workspace::Workspace,
 };
 
-/// Rounds of which the median is shown; each subject has its turn in each.
+/// Number of rounds. Each round measures every subject; the median is shown.
 const ROUNDS: usize = 5;
 const SECONDS: f64 = 2.0;
 const TOOLS: usize = 1_000;
 const LISTS: usize = 50;
 const STARTS: usize = 20;
-/// How the server on the official Rust SDK is named in rows.
+/// Name of the server on the official Rust SDK in the tables.
 const RMCP: &str = "stdio (rmcp)";
 
-/// What is measured.
+/// The selected measurement.
 #[derive(Debug, PartialEq, Eq)]
 enum Wanted {
     Calls,
     Instructions,
     Matrix,
-    /// The plain release build beside the one of packages.
+    /// The plain release build beside the build of the packages.
     Profiles,
-    /// For so many seconds.
+    /// Completeness of the history after a load of this many seconds.
     Record(u64),
 }
 
-/// Reads the arguments: what is measured, and whether peers are installed first.
+/// Parses the arguments: the measurement, and whether peers are installed first.
 fn read_arguments(args: &[String]) -> Result<(Wanted, bool)> {
     const FLAGS: [&str; 5] = ["--instructions", "--peers", "--matrix", "--profiles", "--record"];
     let (mut wanted, mut install) = (Wanted::Calls, false);
@@ -109,19 +109,19 @@ pub(super) fn run(workspace: &Workspace, args: &[String]) -> Result<()> {
 struct Programs {
     toolhub: PathBuf,
     load: PathBuf,
-    /// A server on the official Rust SDK, where it is measured.
+    /// A server on the official Rust SDK, if it is measured.
     rmcp: Option<PathBuf>,
     folder: PathBuf,
     peers: Vec<Found>,
 }
 
-/// How something else runs a program.
+/// Wraps a command, for example to run it under callgrind.
 type Wrap<'a> = &'a dyn Fn(Command) -> Command;
 
-/// A session as `gateway-load` begins one with ours.
+/// Arguments of `gateway-load` for calls to toolhub in a session: mode, protocol version, tool.
 const SESSION: [&str; 3] = ["session", "2025-11-25", "echo_0"];
 
-/// A program that serves an address, until it is dropped.
+/// A running server process. Dropping this ends it.
 struct Served {
     child: Child,
     url: String,
@@ -135,7 +135,7 @@ impl Drop for Served {
 }
 
 impl Served {
-    /// Starts a program that prints its address first.
+    /// Starts a program whose first line of stdout contains its address.
     fn start(command: &mut Command, address_of: impl Fn(&str) -> Option<String>) -> Result<Self> {
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).stdin(Stdio::null()).spawn()?;
         let mut line = String::new();
@@ -160,19 +160,19 @@ impl Programs {
         self.floor_under(upstream, &|command| command)
     }
 
-    /// The same, as something else runs it.
+    /// Starts the floor with a wrapped command.
     fn floor_under(&self, upstream: &Served, wrap: Wrap<'_>) -> Result<Served> {
         let mut command = program(&self.load);
         command.args(["floor", &upstream.url]);
         Served::start(&mut wrap(command), |line| Some(line.to_owned()))
     }
 
-    /// The gateway in front of one server.
+    /// Starts the gateway in front of one server.
     fn gateway(&self, name: &str, server: &Value) -> Result<Served> {
         self.gateway_under(name, server, &|command| command)
     }
 
-    /// The same, with more settings.
+    /// Like `gateway`, with additional settings for `toolhub.toml`.
     fn gateway_with(&self, name: &str, server: &Value, settings: &str) -> Result<Served> {
         Self::serve(self.toolhub_with(name, server, settings)?, &|command| command)
     }
@@ -184,7 +184,7 @@ impl Programs {
         })
     }
 
-    /// The same, as something else runs it.
+    /// Like `gateway`, with a wrapped command.
     fn gateway_under(&self, name: &str, server: &Value, wrap: Wrap<'_>) -> Result<Served> {
         Self::serve(self.toolhub(name, server)?, wrap)
     }
@@ -212,20 +212,20 @@ impl Programs {
     }
 }
 
-/// What one turn of one subject came to.
+/// The result of one run of one subject.
 struct Turn {
     rate: f64,
     p50: f64,
     p99: f64,
-    /// Processor time of the subject for each call, in microseconds.
+    /// CPU time of the subject per call, in microseconds.
     processor: f64,
 }
 
-/// One that is measured.
+/// A measured server or gateway.
 struct Subject {
     name: String,
     served: Rc<Served>,
-    /// How it is spoken to, where requests do not stand alone.
+    /// Arguments of `gateway-load` for calls in a session; empty for stand-alone requests.
     manner: Vec<String>,
     alone: Vec<Turn>,
     together: Vec<Turn>,
@@ -268,7 +268,7 @@ fn over_http(programs: &Programs) -> Result<()> {
     let floor = programs.floor(&upstream)?;
     let mut behind =
         vec![("http", json!({"type": "http", "url": upstream.url})), ("stdio", programs.stdio_server())];
-    // What it takes itself is the same behind every gateway.
+    // The cost of this server itself is the same behind every gateway.
     behind.extend(programs.rmcp.as_ref().map(|rmcp| (RMCP, json!({"command": rmcp, "args": []}))));
     let mut subjects = vec![
         Subject::new("direct", Rc::new(upstream)),
@@ -277,7 +277,7 @@ fn over_http(programs: &Programs) -> Result<()> {
     for (way, server) in &behind {
         let gateway = Rc::new(programs.gateway(way, server)?);
         subjects.push(Subject::new(format!("toolhub, server over {way}"), Rc::clone(&gateway)));
-        // As the others are spoken to.
+        // In a session, as the peers are called.
         if !programs.peers.is_empty() {
             let name = format!("toolhub, in a session, server over {way}");
             subjects.push(Subject::new(name, gateway).spoken_to(SESSION.map(str::to_owned).to_vec()));
@@ -291,7 +291,7 @@ fn over_http(programs: &Programs) -> Result<()> {
         }
     }
     for subject in &subjects {
-        // The first call meets the server.
+        // The first call connects to the server.
         subject.turn(&programs.load, 1)?;
     }
     for _ in 0..ROUNDS {
@@ -312,7 +312,7 @@ fn over_http(programs: &Programs) -> Result<()> {
     Ok(())
 }
 
-/// One caller before a server on the official Rust SDK over stdio, where each gateway takes its clients in sessions.
+/// Compares toolhub with each peer: one caller in a session, in front of a server on the official Rust SDK over stdio.
 fn one_caller(subjects: &[Subject]) {
     let behind = format!("in a session, server over {RMCP}");
     let rows: Vec<&Subject> = subjects.iter().filter(|one| one.name.ends_with(&behind)).collect();
@@ -406,7 +406,7 @@ fn median(turns: &[Turn], of: impl Fn(&Turn) -> f64) -> f64 {
     middle(&mut turns.iter().map(of).collect::<Vec<_>>())
 }
 
-/// One whose list of many tools is looked at.
+/// A gateway whose list of many tools is measured.
 struct Lister<'a> {
     name: &'static str,
     start: Box<dyn Fn() -> Result<Served> + 'a>,
@@ -433,14 +433,14 @@ fn with_many_tools(programs: &Programs) -> Result<()> {
         found["p50"].as_f64().context("no figure")
     };
     let served: Vec<Served> = listers.iter().map(|lister| (lister.start)()).collect::<Result<_>>()?;
-    // The direct one first.
+    // Index 0 is the direct connection.
     let mut times = vec![Vec::new(); 1 + listers.len()];
     for round in 0..=ROUNDS {
         let direct = list(&upstream.url, LISTS, &[])?;
         let through = listers.iter().zip(&served);
         let through = through.map(|(lister, served)| list(&served.url, LISTS, &lister.manner));
         let all: Vec<f64> = std::iter::once(Ok(direct)).chain(through).collect::<Result<_>>()?;
-        // The first round meets the server.
+        // The first round connects to the server.
         if round > 0 {
             times.iter_mut().zip(all).for_each(|(times, took)| times.push(took));
         }
@@ -454,7 +454,7 @@ fn with_many_tools(programs: &Programs) -> Result<()> {
     let none = String::new;
     table.row(["direct".to_owned(), format!("{direct:.0} µs"), "1.00".to_owned(), none(), none(), none()]);
     for (place, lister) in listers.iter().enumerate() {
-        // With its lists known from before where it knows them, as every start but the first.
+        // A gateway that caches tool lists has them from an earlier start, as in every start but the first.
         let mut starts = Vec::new();
         for _ in 0..STARTS {
             let began = Instant::now();
@@ -476,23 +476,23 @@ fn with_many_tools(programs: &Programs) -> Result<()> {
     Ok(())
 }
 
-/// The middle one; they are put in order.
+/// The median. Sorts `figures`.
 fn middle(figures: &mut [f64]) -> f64 {
     figures.sort_by(f64::total_cmp);
     figures.get(figures.len() / 2).copied().unwrap_or(f64::NAN)
 }
 
-/// Processor time that a program has used.
+/// CPU time used by a process.
 fn processor_time(pid: u32) -> Result<Duration> {
     let text =
         fs::read_to_string(format!("/proc/{pid}/stat")).context("only Linux tells what a program used")?;
     let fields: Vec<&str> = text.rsplit(") ").next().unwrap_or_default().split(' ').collect();
     let ticks = |place: usize| fields.get(place).and_then(|field| field.parse::<u64>().ok()).unwrap_or(0);
-    // User and system time, in hundredths of a second.
+    // `utime` and `stime`, in ticks of 10 ms.
     Ok(Duration::from_millis((ticks(11) + ticks(12)) * 10))
 }
 
-/// The memory that a program has, in bytes.
+/// Resident memory of a process, in bytes.
 fn resident(pid: u32) -> Result<f64> {
     let text = fs::read_to_string(format!("/proc/{pid}/status"))?;
     let line = text.lines().find_map(|line| line.strip_prefix("VmRSS:")).context("no VmRSS")?;

@@ -1,4 +1,4 @@
-//! The planning benchmark: joins tasks with the calls that are right for them, and has the program plan them.
+//! The planning benchmark: joins tasks with their expected calls, and runs `toolhub eval plan` on them.
 use std::{
     collections::BTreeMap,
     fs,
@@ -15,12 +15,12 @@ use crate::{
     workspace::Workspace,
 };
 
-/// Where each file stands in the data folder.
+/// Paths of the files in the data folder.
 const CATALOGUE: &str = "retrieval/bfcl/tools.jsonl";
 const TASKS: &str = "parsing/tasks.jsonl.gz";
 const ANSWERS: &str = "parsing/model_outputs.jsonl.gz";
 
-/// What a set of requests asks for.
+/// The kinds of requests.
 const SETS: [&str; 3] = ["one call", "several calls", "no call"];
 
 struct Task {
@@ -29,7 +29,7 @@ struct Task {
     tools: Vec<Value>,
 }
 
-/// Counts of requests, and of what was right about them.
+/// Numbers of requests and of correct results.
 #[derive(Default)]
 struct Tally {
     requests: f64,
@@ -68,7 +68,7 @@ pub(super) fn run(workspace: &Workspace, args: &[String]) -> Result<()> {
         let mut whole = Tally::default();
         bench.measure(&data.join(CATALOGUE), &own, &mut whole)?;
         whole.show("the whole catalogue", kind, &mut table);
-        // Those that were given the same tools are planned by one run.
+        // Tasks with the same tools are planned in one run.
         let mut groups: BTreeMap<String, Vec<&Task>> = BTreeMap::new();
         for task in own {
             groups.entry(lines(&task.tools)).or_default().push(task);
@@ -124,7 +124,7 @@ fn lines(values: &[Value]) -> String {
     values.iter().map(|value| format!("{value}\n")).collect()
 }
 
-/// The tasks with the calls that are right, as `eval plan` wants them.
+/// The tasks with their expected calls, in the format of `eval plan`.
 fn read_tasks(data: &Path) -> Result<Vec<Task>> {
     let mut expected: BTreeMap<String, Value> = BTreeMap::new();
     for line in packed(&data.join(ANSWERS))? {
@@ -157,7 +157,7 @@ fn read_tasks(data: &Path) -> Result<Vec<Task>> {
     Ok(tasks)
 }
 
-/// The lines of a packed file.
+/// The lines of a gzip file as JSON.
 fn packed(file: &Path) -> Result<Vec<Value>> {
     let text = run::read(Command::new("gzip").arg("-dc").arg(file))?;
     text.lines().map(|line| serde_json::from_str(line).with_context(|| file.display().to_string())).collect()

@@ -1,4 +1,4 @@
-//! Times subjects in turn, most of them whole processes, and shows their median and 90th percentile.
+//! Measures the duration of several subjects alternately, most of them whole processes, and shows median and 90th percentile.
 use std::{
     process::{Command, Stdio},
     time::{Duration, Instant},
@@ -14,22 +14,22 @@ pub(super) struct Subject {
 }
 
 impl Subject {
-    /// Something that says itself how long it took.
+    /// A subject that returns its own duration.
     pub(super) fn new(label: &'static str, run: impl FnMut() -> Result<Duration> + 'static) -> Self {
         Self { label, run: Box::new(run) }
     }
 
-    /// A whole process, from its start to its end.
+    /// A process, measured from start to exit.
     pub(super) fn process(label: &'static str, mut command: Command) -> Self {
         Self::new(label, move || time(&mut command))
     }
 }
 
-/// Runs the subjects in turn, so that a busy moment of the machine falls on all of them. The first is what the
-/// others are compared with.
+/// Runs the subjects alternately, so that other load on the machine affects all of them equally. The first one is the
+/// reference for the others.
 pub(super) fn measure(mut subjects: Vec<Subject>, rounds: usize) -> Result<Table> {
     let mut samples = vec![Vec::with_capacity(rounds); subjects.len()];
-    // The first round only warms the disk cache.
+    // Round 0 warms the disk cache and is not counted.
     for round in 0..=rounds {
         for (subject, samples) in subjects.iter_mut().zip(&mut samples) {
             let elapsed = (subject.run)().with_context(|| format!("`{}`", subject.label))?;
@@ -52,7 +52,7 @@ pub(super) fn measure(mut subjects: Vec<Subject>, rounds: usize) -> Result<Table
     Ok(table)
 }
 
-/// How long a process takes; it must succeed.
+/// The duration of a process, which must succeed.
 pub(super) fn time(command: &mut Command) -> Result<Duration> {
     command.stdin(Stdio::null()).stdout(Stdio::null());
     let started = Instant::now();
@@ -62,7 +62,7 @@ pub(super) fn time(command: &mut Command) -> Result<Duration> {
     Ok(elapsed)
 }
 
-/// Nearest rank, of sorted samples.
+/// The nearest-rank percentile of sorted samples.
 fn percentile(sorted: &[Duration], percent: usize) -> Duration {
     let rank = (sorted.len() * percent).div_ceil(100).max(1);
     sorted.get(rank - 1).copied().unwrap_or_default()

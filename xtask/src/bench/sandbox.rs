@@ -1,4 +1,4 @@
-//! What the sandbox costs: a program that does nothing, started with and without it, in turn.
+//! The cost of the sandbox: starts a program that does nothing, alternately with and without the sandbox.
 use anyhow::Result;
 
 use crate::{

@@ -1,4 +1,4 @@
-//! The search benchmark: finds the data, and runs the program of the search crate that measures.
+//! The search benchmark: finds the data and runs the example `search_bench` of the search crate.
 use std::path::absolute;
 
 use anyhow::Result;
@@ -8,7 +8,7 @@ use crate::{
     workspace::Workspace,
 };
 
-/// The sets that are known, with where each is published.
+/// The supported sets, with the publication of each.
 const SETS: &[(&str, &str)] = &[
     ("metatool_single, metatool_multi", "MetaTool (github HowieHwong/MetaTool)"),
     ("bfcl", "Berkeley Function Calling Leaderboard (the Python package bfcl-eval)"),
@@ -45,7 +45,7 @@ pub(super) fn run(workspace: &Workspace, args: &[String]) -> Result<()> {
     ]);
     let mut is_path = false;
     for arg in args {
-        // Paths are meant from where the chore was called, and the program runs in the project's root.
+        // Paths are relative to the working directory of the caller, but the program runs in the project root.
         command.arg(if is_path { absolute(arg)? } else { arg.into() });
         is_path = ["--data", "--model", "--settings"].contains(&arg.as_str());
     }

@@ -1,4 +1,4 @@
-//! What two bad servers among ten cost the other eight: one hangs in its handshake, one crashes whenever it is asked.
+//! The cost of two bad servers among ten for the other eight: one hangs in its handshake, one crashes on every request.
 use std::{
     fs,
     path::{Path, PathBuf},
@@ -18,7 +18,7 @@ use crate::{
 const GOOD: usize = 8;
 const MEETINGS: usize = 20;
 const CALLS: usize = 30;
-/// A first call waits some seconds for servers that were never connected.
+/// Fewer runs, because a first call waits several seconds for servers that were never connected.
 const FIRST_CALLS: usize = 3;
 
 pub(super) fn run(workspace: &Workspace) -> Result<()> {
@@ -60,7 +60,7 @@ struct Programs {
     server: PathBuf,
 }
 
-/// A config, and the data folders of those who use it.
+/// A folder with a config and the home folders of the programs that use it.
 #[derive(Clone)]
 struct Setting {
     folder: PathBuf,
@@ -68,7 +68,7 @@ struct Setting {
 }
 
 impl Setting {
-    /// The bad ones stand before the good ones: a client that waits for them in turn would show it.
+    /// Lists the bad servers before the good ones, so that waiting for servers one after another would be visible.
     fn create(folder: PathBuf, programs: &Programs, bad: &[&str]) -> Result<Self> {
         fs::create_dir_all(&folder)?;
         let setting = Self { folder, programs: programs.clone() };
@@ -98,14 +98,14 @@ impl Setting {
         command
     }
 
-    /// Meets the good ones only: the bad ones stay strangers.
+    /// Connects to the good servers only, so that nothing is stored about the bad ones.
     fn learn_good(&self) -> Result<()> {
         let mut command = self.toolhub("known");
         command.args(["servers", "test"]).args(good_ids());
         run::read(&mut command).map(drop)
     }
 
-    /// A program with an empty home folder.
+    /// Connects to all servers with an empty home folder; `meet-servers` prints the duration.
     fn meeting(&self, label: &'static str) -> Subject {
         let setting = self.clone();
         Subject::new(label, move || {
@@ -124,8 +124,7 @@ impl Setting {
         Subject::process(label, command)
     }
 
-    /// A call when it is known that the bad ones are of no use. That is believed for a minute, so the first run, which
-    /// only warms up, finds it out.
+    /// A call while the failures of the bad servers are stored. They are valid for a minute; the warm-up run detects them.
     fn call_after_failure(&self, label: &'static str) -> Subject {
         let setting = self.clone();
         let mut command = self.toolhub("failed");
@@ -140,7 +139,7 @@ impl Setting {
         })
     }
 
-    /// A call that finds the good ones known and the bad ones never met.
+    /// A call with stored tool lists of the good servers, while the bad ones were never contacted.
     fn first_call(&self, label: &'static str) -> Subject {
         let setting = self.clone();
         let mut command = self.toolhub("first");

@@ -1,8 +1,8 @@
-//! Every key of `toolhub.toml` occurs in some test: a key that no test sets may have stopped to work unnoticed.
+//! Checks that some test sets each key of `toolhub.toml`: an untested key may stop working unnoticed.
 
 use super::{Finding, sources::Source};
 
-/// Where the known keys are listed.
+/// The file that lists the known keys.
 pub(super) const LIST: &str = "crates/toolhub/src/settings/unknown.rs";
 /// Keys that no test sets, each with the reason.
 const EXCEPTIONS: &[(&str, &str)] = &[(
@@ -30,7 +30,7 @@ pub(super) fn check(files: &[Source]) -> Vec<Finding> {
     findings
 }
 
-/// The part of a file that is a test: all of it in a folder `tests`, or what follows `#[cfg(test)]`.
+/// The test code of a file: the whole file in a folder `tests` or named `tests.rs`, else everything from `#[cfg(test)]` on.
 fn test_text(file: &Source) -> Option<&str> {
     let path = file.path.to_string_lossy();
     let is_rust = path.starts_with("crates/") && path.ends_with(".rs");
@@ -43,12 +43,12 @@ fn test_text(file: &Source) -> Option<&str> {
     file.text.find("#[cfg(test)]").map(|at| &file.text[at..])
 }
 
-/// The texts between quotes in the tables of keys, with their lines.
+/// The string literals in the tables of keys, with their line numbers.
 pub(super) fn keys(list: &str) -> Vec<(usize, &str)> {
     let mut keys = Vec::new();
     let mut is_table = false;
     for (number, line) in list.lines().enumerate() {
-        // `OTHERS` names tables, not keys.
+        // `OTHERS` lists tables, not keys.
         is_table |= line.starts_with("const ") && !line.starts_with("const OTHERS");
         if is_table {
             let texts = line.split('"').skip(1).step_by(2);
@@ -59,11 +59,11 @@ pub(super) fn keys(list: &str) -> Vec<(usize, &str)> {
     keys
 }
 
-/// Whether a text sets a key, as TOML does: `key =`, `[key]`, `[key.…]`, `[….key]` or `[[key]]`.
+/// Whether `text` sets `key` in TOML syntax: `key =`, `[key]`, `[key.…]`, `[….key]` or `[[key]]`.
 fn sets(text: &str, key: &str) -> bool {
     let is_word = |letter: char| letter.is_ascii_alphanumeric() || letter == '_' || letter == '-';
     text.match_indices(key).any(|(at, _)| {
-        // A line break in a text is written as `\n`.
+        // A string literal contains a line break as the escape `\n`.
         let (before, after) = (&text[..at], &text[at + key.len()..]);
         let begins = before.ends_with("\\n") || !before.ends_with(is_word);
         let is_header = before.ends_with(['[', '.']) && after.starts_with([']', '.']);

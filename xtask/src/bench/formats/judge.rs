@@ -1,14 +1,14 @@
-//! Whether the calls that were read are the right ones, as the function-calling leaderboards judge it: names without regard
-//! to dots and underscores, texts without regard to case and punctuation, any acceptable value per argument.
+//! Compares parsed calls with the expected ones by the rules of the function-calling leaderboards: names ignore dots and
+//! underscores, strings ignore case and punctuation, and an argument may have any of its acceptable values.
 use serde_json::Value;
 
-/// What should be read in a text.
+/// The expected calls of a text.
 pub(super) enum Expect {
     /// Exactly these calls, in this order.
     Exactly(Value),
-    /// A call that broke off: its name and its first argument are there.
+    /// A truncated call, with its name and its first argument.
     Begun { name: String, argument: String },
-    /// These calls in any order, each as `{name: {argument: [acceptable values; "" where it may be left out]}}`.
+    /// These calls in any order, each as `{name: {argument: [acceptable values]}}`; the value `""` marks an optional argument.
     OneOfMany(Value),
 }
 
@@ -40,7 +40,7 @@ impl Expect {
     }
 }
 
-/// Equal, whatever the spelling of numbers.
+/// Equality that ignores the notation of numbers.
 fn equal(one: &Value, other: &Value) -> bool {
     match (one, other) {
         (Value::Number(one), Value::Number(other)) => one == other || one.as_f64() == other.as_f64(),
@@ -89,7 +89,7 @@ fn close(value: &Value, option: &Value) -> bool {
     }
 }
 
-/// A text without what the leaderboards do not look at.
+/// Normalizes a string as the leaderboards do: without spaces and punctuation, in lower case.
 fn plain(text: &str) -> String {
     let kept =
         text.chars().filter(|character| !matches!(character, ' ' | ',' | '.' | '/' | '-' | '_' | '*' | '^'));

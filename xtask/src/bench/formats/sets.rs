@@ -1,4 +1,4 @@
-//! The sets of texts: where each lies, what is expected of it, and what other readers reach.
+//! The sets of texts: their files, the expected calls, and the figures of other parsers.
 use std::{
     collections::HashMap,
     fs::File,
@@ -13,23 +13,23 @@ use serde_json::Value;
 
 use super::judge::Expect;
 
-/// A text, and what should be read in it.
+/// A text and its expected calls.
 pub(super) struct Sample {
     pub(super) text: String,
     pub(super) tools: Option<Arc<Value>>,
     pub(super) expect: Expect,
     pub(super) groups: Vec<String>,
-    /// Whether it counts for the set as a whole.
+    /// Whether it counts in the total of the set.
     pub(super) counts: bool,
 }
 
 pub(super) struct Set {
     pub(super) name: &'static str,
-    /// `None` where the set is not there.
+    /// Returns `None` if the set is missing.
     pub(super) load: fn(&Path) -> Result<Option<Vec<Sample>>>,
 }
 
-/// What other readers reach on the same texts.
+/// Figures of other parsers on the same texts.
 pub(super) const BASELINES: &[(&str, &str)] = &[
     ("real <tool_call> outputs", "strict reader 60.0 %, tolerant reader 77.7 %"),
     ("all kinds", "jsonrepair-rs 0.2.6: 88.5 %"),
@@ -99,7 +99,7 @@ fn outputs(folder: &Path) -> Result<Option<Vec<Sample>>> {
                 groups.push("real <tool_call> outputs".to_owned());
             }
         } else if family == "text" {
-            // Words where no call was wanted: a call found there is made up by the reader.
+            // Plain text for a task without a call: any parsed call is a false positive.
             groups.push("no call wanted, and none in the text".to_owned());
         }
         Sample {
@@ -117,7 +117,7 @@ fn text(value: &Value) -> String {
     value.as_str().unwrap_or_default().to_owned()
 }
 
-/// The lines of a file as JSON; `None` where there is no such file.
+/// The lines of a file as JSON; `None` if the file does not exist.
 fn lines(path: &Path) -> Result<Option<Vec<Value>>> {
     let file = match File::open(path) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),

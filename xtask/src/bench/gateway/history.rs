@@ -1,11 +1,11 @@
-//! Counts the calls of a gateway's history in its database.
+//! Counts the stored calls in the database of a gateway.
 use std::{path::Path, thread, time::Duration};
 
 use anyhow::{Result, ensure};
 
 use crate::run::{self, program};
 
-/// Calls that are on record once the writer has caught up: it may wait for the disk for seconds.
+/// Number of stored calls after the writer has caught up, which may take seconds if the disk is slow.
 pub(super) fn settled(home: &Path) -> Result<u64> {
     let (mut stored, mut unchanged) = (count(home)?, 0);
     while unchanged < 5 {
@@ -17,12 +17,12 @@ pub(super) fn settled(home: &Path) -> Result<u64> {
     Ok(stored)
 }
 
-/// Calls that are on record with their details.
+/// Number of calls stored with their details.
 pub(super) fn count(home: &Path) -> Result<u64> {
     query(home, "SELECT (SELECT count(*) FROM calls) + (SELECT coalesce(sum(calls), 0) FROM call_blocks)")
 }
 
-/// Calls whose results are stored, too. A block of calls has all of theirs or none.
+/// Number of calls stored with their results. A block of calls has the results of all its calls or of none.
 pub(super) fn count_results(home: &Path) -> Result<u64> {
     query(
         home,

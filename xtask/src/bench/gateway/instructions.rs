@@ -1,5 +1,5 @@
-//! How many instructions a call takes in a program itself, counted by callgrind: the same on a busy machine as on an idle one,
-//! which times are not. What the system does for the program is not in it.
+//! User-space instructions per call, counted by callgrind. Unlike times, they do not depend on the load of the machine.
+//! Instructions executed in the kernel are not counted.
 use std::{
     fs,
     io::ErrorKind,
@@ -20,14 +20,14 @@ use crate::{
 };
 
 const CALLERS: &str = "32";
-/// Seconds of calls before those that are counted, and of those.
+/// Seconds of warm-up, and of the calls that are counted.
 const BEFORE: &str = "6";
 const COUNTED: &str = "12";
-/// How often each program is counted; the median is shown.
+/// Number of runs of each program; the median is shown.
 const ROUNDS: usize = 3;
-/// The folder of the hub that is counted.
+/// Name of the folder of the measured toolhub.
 const COUNTED_HOME: &str = "counted";
-/// What was counted is written by then.
+/// Timeout for the dump file of callgrind.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 pub(super) fn show(programs: &Programs) -> Result<()> {
@@ -40,7 +40,7 @@ pub(super) fn show(programs: &Programs) -> Result<()> {
     let count = |name: &str, manner: &[String], start: &dyn Fn(Wrap<'_>) -> Result<Served>| {
         let mut counts = Vec::with_capacity(ROUNDS);
         for _ in 0..ROUNDS {
-            // What an earlier round kept would be read and swept by this one.
+            // Otherwise this round would also read and prune the data stored by an earlier one.
             for kept in [folder.clone(), programs.folder.join(COUNTED_HOME)] {
                 fs::remove_dir_all(&kept).or_else(|error| match error.kind() {
                     ErrorKind::NotFound => Ok(()),
@@ -80,7 +80,7 @@ pub(super) fn show(programs: &Programs) -> Result<()> {
     Ok(())
 }
 
-/// The same program as callgrind runs it. It counts what begins with this name.
+/// Wraps `command` to run under callgrind, which writes its counts to files whose names begin with `out`.
 fn under_callgrind(command: &Command, out: &Path) -> Command {
     let mut wrapped = program("valgrind");
     wrapped.args(["--quiet", "--tool=callgrind"]).arg(format!("--callgrind-out-file={}", out.display()));
@@ -117,7 +117,7 @@ impl Counting<'_> {
         }
     }
 
-    /// Calls it for so many seconds; how many calls that were.
+    /// Calls the program for `seconds` seconds and returns the number of calls.
     fn load(&self, seconds: &str) -> Result<f64> {
         let mut loading = program(&self.programs.load);
         loading.args(["load", &self.served.url, CALLERS, seconds]).args(self.manner);

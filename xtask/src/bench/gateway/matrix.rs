@@ -1,6 +1,6 @@
-//! The gateway beside the floor in every common case: where the server is, whether the tool may change something, and how
-//! clients speak. The floor reaches the server at the same address. The share of calls that are on record afterwards
-//! stands in the same table.
+//! The gateway beside the floor (bare pass-through) in every common case: address of the server, read-only or changing tool,
+//! stand-alone requests or sessions. The floor connects to the server at the same address. The table also shows the share of
+//! calls that are stored afterwards.
 use std::{
     fs,
     net::{IpAddr, UdpSocket},
@@ -16,12 +16,12 @@ use crate::{
     table::Table,
 };
 
-/// Rounds of which the median is shown.
+/// Number of rounds; the median is shown.
 const ROUNDS: usize = 3;
 const SECONDS: &str = "2";
 const CALLERS: [usize; 2] = [1, 32];
 
-/// Where the server is.
+/// The kind of address of the server.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Address {
     Loopback,
@@ -41,7 +41,7 @@ impl Address {
     }
 }
 
-/// A certificate for this machine that only its own file vouches for.
+/// A self-signed certificate for this machine.
 struct Certificate {
     certificate: PathBuf,
     key: PathBuf,
@@ -64,7 +64,7 @@ impl Certificate {
     }
 }
 
-/// An address of this machine that is not a loopback one. No packet is sent.
+/// A non-loopback address of this machine. Connecting a UDP socket sends no packet.
 fn own_address() -> Option<IpAddr> {
     let socket = UdpSocket::bind("0.0.0.0:0").ok()?;
     socket.connect("192.0.2.1:9").ok()?;
@@ -108,7 +108,7 @@ pub(super) fn show(programs: &Programs) -> Result<()> {
     recording(programs)
 }
 
-/// The loopback rows at 32 callers beside other gateways, which take clients in sessions alone.
+/// The loopback rows with 32 callers beside other gateways, which support clients in sessions only.
 fn beside_peers(programs: &Programs) -> Result<()> {
     if programs.peers.is_empty() {
         return Ok(());
@@ -158,7 +158,7 @@ fn beside_peers(programs: &Programs) -> Result<()> {
     Ok(())
 }
 
-/// What storing every call costs, beside a sample of them.
+/// The cost of storing every call with its details, compared with storing a sample.
 fn recording(programs: &Programs) -> Result<()> {
     let upstream = programs.upstream(1)?;
     let server = json!({"type": "http", "url": upstream.url});
@@ -193,10 +193,10 @@ struct Pair {
     home: PathBuf,
 }
 
-/// What one row came to: for 1 and for 32 callers the turns of the floor and of the gateway.
+/// The results of one row: for 1 and for 32 callers, the runs of the floor and of the gateway.
 struct Cell {
     turns: [[Vec<Turn>; 2]; 2],
-    /// Calls that are on record, of those that were made.
+    /// Share of the calls that are stored.
     kept: f64,
 }
 

@@ -1,4 +1,4 @@
-//! Other gateways, measured beside ours where they are installed: how each is found, configured and spoken to.
+//! Other gateways (peers), measured beside toolhub if they are installed: how each is found, configured and called.
 use std::{
     fs,
     net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream},
@@ -17,20 +17,20 @@ use crate::{
     workspace::Workspace,
 };
 
-/// A peer may take so long until it listens.
+/// Timeout until a peer listens.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// A gateway of others. Both take clients over HTTP alone, in sessions, and servers over HTTP and over stdio.
+/// Another gateway. Both peers serve clients over HTTP only, in sessions, and connect to servers over HTTP and stdio.
 struct Peer {
     tool: CargoTool,
-    /// Other programs have these names too: what this one's help says of it.
+    /// Text in the output of `--help` that identifies this program: other programs have the same name.
     help: &'static str,
-    /// The revision that it speaks with clients.
+    /// The MCP protocol version it supports for clients.
     version: &'static str,
-    /// What it puts before the names of tools.
+    /// The prefix it adds to the names of tools.
     prefix: &'static str,
     path: &'static str,
-    /// The program with its configuration, in that folder, in front of that server, at that port.
+    /// Writes the configuration to a folder and returns the command: (program, (folder, server, port)).
     command: fn(&Path, (&Path, &Value, u16)) -> Result<Command>,
 }
 
@@ -53,13 +53,13 @@ const PEERS: &[Peer] = &[
     },
 ];
 
-/// A peer that is installed here.
+/// An installed peer.
 pub(super) struct Found {
     peer: &'static Peer,
     program: PathBuf,
 }
 
-/// The peers that are here, after those that are not were installed where that is wanted. A missing one is told of.
+/// The installed peers. Missing ones are installed first if `install` is set, else reported on stdout.
 pub(super) fn found(workspace: &Workspace, install: bool) -> Result<Vec<Found>> {
     let mut all = Vec::new();
     for peer in PEERS {
@@ -85,25 +85,25 @@ impl Found {
         self.peer.tool.name
     }
 
-    /// How `gateway-load` is to speak to it.
+    /// Arguments of `gateway-load` for calls to this peer.
     pub(super) fn manner(&self) -> Vec<String> {
         self.manner_for("echo_0")
     }
 
-    /// The same, to call another tool.
+    /// Like `manner`, for another tool.
     pub(super) fn manner_for(&self, tool: &str) -> Vec<String> {
         vec!["session".to_owned(), self.peer.version.to_owned(), format!("{}{tool}", self.peer.prefix)]
     }
 
-    /// Starts it in front of a server, which `mcp.json` would describe so.
+    /// Starts the peer in front of `server`, which has the format of an entry in `mcp.json`.
     pub(super) fn serve(&self, folder: &Path, server: &Value) -> Result<Served> {
         self.serve_under(folder, server, &|command| command)
     }
 
-    /// The same, as something else runs it.
+    /// Like `serve`, with a wrapped command.
     pub(super) fn serve_under(&self, folder: &Path, server: &Value, wrap: Wrap<'_>) -> Result<Served> {
         fs::create_dir_all(folder)?;
-        // It does not tell which port it was given: one is looked for that is free.
+        // The peers do not report a port assigned by the system, so that a free port is chosen here.
         let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?.port();
         let mut command = wrap((self.peer.command)(&self.program, (folder, server, port))?);
         let said = fs::File::create(folder.join("said"))?;
@@ -135,7 +135,7 @@ fn aggregator(peer: &Path, (folder, server, port): (&Path, &Value, u16)) -> Resu
 }
 
 fn proxy(peer: &Path, (folder, server, port): (&Path, &Value, u16)) -> Result<Command> {
-    // JSON's texts and lists of texts are TOML's as well.
+    // JSON strings and arrays of strings are valid TOML.
     let backend = match server["command"].is_string() {
         true => format!("transport = \"stdio\"\ncommand = {}\nargs = {}", server["command"], server["args"]),
         false => format!("transport = \"http\"\nurl = {}", server["url"]),

@@ -1,5 +1,5 @@
-//! What a plain `cargo build --release` costs beside the program of packages: CPU time per call of both, in front of the same server
-//! and in one run.
+//! Compares a plain `cargo build --release` with the build of the packages: CPU time per call of both, in front of the same
+//! server and in one run.
 use anyhow::Result;
 use serde_json::json;
 

@@ -1,5 +1,5 @@
-//! Whether the history is complete at full load: 32 callers call a server on this machine for minutes, every call is to be
-//! stored with its details, and afterwards the stored calls are counted. Memory and what waits for the database have limits.
+//! Checks that the history is complete at full load: 32 callers call a local server for minutes, every call must be stored
+//! with its details, and the stored calls are counted afterwards. Also checks the limits of memory and of the journals.
 use std::{
     fs,
     io::Read as _,
@@ -15,24 +15,24 @@ use serde_json::{Value, json};
 use super::{Programs, Served, history, resident};
 use crate::{run::program, table::Table};
 
-/// How long the load lasts unless the command line says otherwise.
+/// Default duration of the load.
 pub(super) const SECONDS: u64 = 300;
 const CALLERS: &str = "32";
 const EVERY: Duration = Duration::from_secs(1);
-/// Nothing may be deleted for its size while calls are counted.
+/// Size limits so high that no call is deleted before it is counted.
 const SETTINGS: &str = "[store]\ndetail = \"all\"\nmax_size = \"64GiB\"\nresult_bytes = 64000000000\n";
 
 const MIB: f64 = 1024.0 * 1024.0;
-/// The most memory that the gateway may have. What waits for the database takes at most 32 MiB of it.
+/// Maximum resident memory of the gateway, of which the queue for the database takes at most 32 MiB.
 const MAX_RESIDENT_MIB: f64 = 128.0;
-/// The most bytes in journals, which hold what the database does not have yet and one file of each worker that is written to.
+/// Maximum size of the journals: calls that are not yet in the database, and the current file of each worker.
 const MAX_JOURNAL_MIB: f64 = 64.0;
-/// How long the database may take to have every call after the last answer.
+/// Maximum time from the last response until every call is in the database.
 const MAX_DRAIN: Duration = Duration::from_secs(60);
-/// How long a call may wait for the database (`ARCHITECTURE.md`, finished calls), and be answered.
+/// Maximum duration of a call, including its wait for the database (`ARCHITECTURE.md`, finished calls).
 const MAX_CALL: Duration = Duration::from_secs(6);
 
-/// What was seen while the load ran.
+/// Memory and journal sizes during the load.
 #[derive(Default)]
 struct Seen {
     start_mib: f64,
@@ -41,11 +41,11 @@ struct Seen {
     max_journal_mib: f64,
 }
 
-/// What the load and the history came to.
+/// The results of the load and of the history.
 struct Found {
     calls: u64,
     stored: u64,
-    /// Of these, with their results.
+    /// Number of `stored` calls that have their results.
     with_results: u64,
     rate: f64,
     longest: Duration,
@@ -71,7 +71,7 @@ fn measure(programs: &Programs, seconds: u64) -> Result<Found> {
     let server = json!({"type": "http", "url": upstream.url});
     let hub = programs.gateway_with("record", &server, SETTINGS)?;
     let home = programs.folder.join("record/home");
-    // The first calls connect to the server, and are on record before the others begin.
+    // The first calls connect to the server, and are stored before the load begins.
     let first = calls_of(&finished(load(programs, &hub, 1)?)?)?;
     let before = history::settled(&home)?;
     ensure!(before == first, "{before} of the first {first} calls are on record");
@@ -91,7 +91,7 @@ fn measure(programs: &Programs, seconds: u64) -> Result<Found> {
         stored = history::count(&home)? - before;
     }
     let drain = since.elapsed();
-    // More than were made would be as wrong as fewer.
+    // Waits until the count is stable: more stored calls than made would be an error as well.
     let stored = history::settled(&home)? - before;
     let with_results = history::count_results(&home)? - before;
     seen.end_mib = resident(hub.child.id())? / MIB;
@@ -166,7 +166,7 @@ fn load(programs: &Programs, hub: &Served, seconds: u64) -> Result<Child> {
     Ok(loading.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::inherit()).spawn()?)
 }
 
-/// What the load printed.
+/// Waits for the load and returns its JSON report.
 fn finished(mut loading: Child) -> Result<Value> {
     let mut text = String::new();
     loading.stdout.take().context("no stdout")?.read_to_string(&mut text)?;
@@ -180,7 +180,7 @@ fn calls_of(report: &Value) -> Result<u64> {
     report["calls"].as_u64().context("no calls")
 }
 
-/// The bytes of all files under a folder. A file that is removed meanwhile counts nothing.
+/// Total size of all files under a folder. A file removed in the meantime counts as 0.
 fn folder_bytes(folder: &Path) -> f64 {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     let bytes = entries.map(|entry| match entry.metadata() {

@@ -102,7 +102,7 @@ fn without_brackets(gloss: &str) -> String {
     plain
 }
 
-/// The words of a gloss in lower case, without function words; `None` if there are too many.
+/// The words of a gloss in lower case, without function words; `None` if there are none or more than `LONGEST_GLOSS`.
 fn plain(gloss: &str) -> Option<String> {
     const EMPTY: &[&str] =
         &["to", "a", "an", "the", "be", "of", "sb", "sth", "one", "s", "oneself", "ones", "for", "in", "on"];

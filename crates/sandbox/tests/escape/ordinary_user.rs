@@ -1,4 +1,4 @@
-//! The sandbox for an unprivileged user: if the tests run as root, they start it as `nobody`.
+//! The sandbox for an unprivileged user: if the tests run as root, they start it with UID 65534 (`nobody`).
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, chown};

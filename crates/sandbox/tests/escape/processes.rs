@@ -27,7 +27,7 @@ for pid in sys.argv[1:]:
 
 #[test]
 fn the_environment_is_clean() {
-    // Cargo sets variables of its own for every test.
+    // Cargo sets `CARGO_*` variables for every test, which must not be inherited.
     assert!(std::env::vars_os().any(|(name, _)| name.to_string_lossy().starts_with("CARGO")));
     let code = "import os\nprint(sorted(set(os.environ) - {'LC_CTYPE', 'PWD'}))\nprint(os.environ['HOME'] == os.getcwd())";
     for isolation in WAYS {

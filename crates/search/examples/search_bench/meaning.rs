@@ -14,7 +14,7 @@ use crate::sets::{Query, Set};
 
 /// Maximum number of requests per set, evenly distributed.
 const SAMPLE: usize = 1000;
-/// The sample of the set with the most requests, of the same size as in its cited baselines.
+/// The same for the largest set, `metatool_single`: as many requests as its baselines were measured on.
 const LARGE_SAMPLE: usize = 2000;
 
 #[derive(Serialize)]

@@ -12,7 +12,7 @@ pub(crate) async fn running_while_the_owner_lives(database: Database) {
     let (one, two) = (start("t", "{}"), start("t", "{}"));
     owner.begin(one.clone()).await.unwrap();
     other.begin(two.clone()).await.unwrap();
-    // Writes are asynchronous: other stores see a call only after a flush.
+    // Writes are asynchronous: other stores see a call after a flush at the latest.
     for store in [&owner, &other] {
         store.flush().await.unwrap();
     }

@@ -91,7 +91,7 @@ pub(crate) async fn two_stores(database: Database) {
         });
     }
     tasks.join_all().await;
-    // Writes are asynchronous: other stores see them only after a flush.
+    // Writes are asynchronous: other stores see them after a flush at the latest.
     for store in &stores {
         store.flush().await.unwrap();
     }

@@ -55,7 +55,7 @@ async fn certificates_are_checked_where_the_url_asks_for_it() {
     }
 }
 
-/// `0x7f000001` resolves to 127.0.0.1, but is not recognised as a loopback address: it stands for a remote host.
+/// `0x7f000001` resolves to 127.0.0.1, but is not recognised as a loopback address, so that it simulates a remote host.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_host_elsewhere_without_a_certificate_that_verifies_is_refused_by_default() {
     let server = PostgresServer::start();

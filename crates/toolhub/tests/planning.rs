@@ -248,6 +248,17 @@ fn formats_and_parts_that_no_tool_serves_change_nothing() {
     assert_eq!(report["wrong_changes"], 0, "{report:#}");
 }
 
+/// Every value of a long series gets its call.
+#[test]
+fn a_long_series_is_planned_whole() {
+    let cities = "Tokyo, Paris, London, Berlin, Madrid, Rome, Vienna, Oslo, Cairo, Delhi, Seoul, Sydney, Lima and Nairobi";
+    let ran = cli().run(&["ask", &format!("What time is it in {cities}?"), "--no-llm"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    for city in ["Tokyo", "Sydney", "Lima", "Nairobi"] {
+        assert!(ran.stdout.contains(city), "{city}: {ran:?}");
+    }
+}
+
 /// Statements, questions and half orders about what tools could change.
 #[test]
 fn statements_questions_and_half_orders_change_nothing() {

@@ -116,13 +116,18 @@ fn init_asks_which_clients_and_before_it_changes_a_file() {
     clients.iter().for_each(|file| std::fs::write(file, text).unwrap());
     let read = |file: &Path| std::fs::read_to_string(file).unwrap();
     for (which, agrees, code) in
-        [("0\n", None, 1), ("9\n", None, 2), ("2\n", Some("n\n"), 1), ("2\n", Some("y\n"), 0)]
+        [("0\n", None, 1), ("9\n0\n", None, 1), ("2\n", Some("n\n"), 1), ("9\n2\n", Some("y\n"), 0)]
     {
         let mut session = Session::start(&cli, &["init", "--color", "never"]);
         session.wait_for("1  Claude Code", 0);
         session.wait_for("2  Cursor", 0);
         session.wait_for("Which of them should use toolhub?", 0);
-        session.enter(which);
+        for answer in which.split_inclusive('\n') {
+            session.enter(answer);
+            if answer == "9\n" {
+                session.wait_for("`9` is not in the list", 0);
+            }
+        }
         if let Some(agrees) = agrees {
             session.wait_for("to move to toolhub", 0);
             session.wait_for("Go ahead? [y/N]", 0);

@@ -107,7 +107,7 @@ const PAST_HAN: [&str; 13] = [
     "什么时候被",
 ];
 
-/// Whether a request is a question about a past action: whether it was done, or by whom.
+/// Whether a request asks if something was done, or for the person that did it.
 pub(crate) fn asks_of_the_past(request: &str) -> bool {
     let own = own_words(&request.to_lowercase());
     PAST.iter().any(|word| own.trim_start().starts_with(word))

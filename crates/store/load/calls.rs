@@ -1,4 +1,4 @@
-//! Sample calls.
+//! Sample calls with which the load programs fill a store.
 
 use std::time::{Duration, SystemTime};
 

@@ -134,8 +134,7 @@ impl Claim<'_> {
         doubts
     }
 
-    /// `Line chart of A1:B13 at E2`, `italic, size 14 for B2`: a request without a verb that starts with the thing to create or
-    /// the format to apply.
+    /// `Line chart of A1:B13 at E2`: a request without a verb that starts with the thing to create or the format to apply.
     fn is_noun_phrase(&self, choice: &Choice) -> bool {
         let classes = classes_of(choice).classes;
         let first = self.reading.tokens.iter().position(|token| token.kind != Kind::Mark).unwrap_or(0);

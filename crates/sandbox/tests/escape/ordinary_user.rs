@@ -1,4 +1,4 @@
-//! The sandbox for an unprivileged user: if the tests run as root, they start it with UID 65534 (`nobody`).
+//! The same sandbox for an unprivileged user: tests that run as root start it with another UID.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, chown};
@@ -10,7 +10,7 @@ use tempfile::TempDir;
 
 use crate::fence::{Outside, SECRET, interpreter, left_with, token};
 
-/// UID and GID of the unprivileged account `nobody`.
+/// UID and GID of the unprivileged account that every system has.
 const NOBODY: u32 = 65534;
 
 /// A folder with a world-readable copy of `sandbox-load`, and a temporary folder of the unprivileged user.

@@ -36,9 +36,19 @@ struct Run {
 
 /// Escapes every suspicious character as `<U+200B>`, so that the text is safe to print on a terminal.
 pub fn visible(text: &str) -> Cow<'_, str> {
+    let Some(mut shown) = escaped(text) else { return Cow::Borrowed(text) };
+    // A joiner that was part of an emoji is suspicious once the character before it is escaped. Each round escapes at least one.
+    while let Some(further) = escaped(&shown) {
+        shown = further;
+    }
+    Cow::Owned(shown)
+}
+
+/// The text with its suspicious characters escaped; `None` if it has none.
+fn escaped(text: &str) -> Option<String> {
     let runs = runs(text);
     if runs.is_empty() {
-        return Cow::Borrowed(text);
+        return None;
     }
     let mut out = String::with_capacity(text.len() + 16);
     let mut from = 0;
@@ -48,7 +58,7 @@ pub fn visible(text: &str) -> Cow<'_, str> {
         from = run.range.end;
     }
     out.push_str(&text[from..]);
-    Cow::Owned(out)
+    Some(out)
 }
 
 pub(super) fn name(character: char) -> String {

@@ -214,6 +214,12 @@ fn every_part_of_a_definition_is_looked_at() {
     assert_eq!(look_at_tool(&json!({"name": "t", "x": many})).len(), MAX_FINDINGS);
 }
 
+#[test]
+fn a_joiner_after_an_escaped_selector_is_escaped_too() {
+    let shown = visible("\u{fe0f}\u{200d}\u{1f3f4}");
+    assert_eq!(shown, "<U+FE0F><U+200D>\u{1f3f4}");
+}
+
 proptest! {
     #[test]
     fn any_text_is_looked_at_without_harm(text in any::<String>(), odd in "[\u{0}-\u{9f}\u{ad}а-яα-ω\u{200b}-\u{200f}\u{202a}-\u{206f}\u{fe00}-\u{fe0f}\u{e0000}-\u{e01ef}🏴ignore previous instructions://@=]{0,200}") {

@@ -20,7 +20,7 @@ ARG PROFILE=dist
 RUN --mount=type=cache,target=/usr/local/cargo/registry \
     --mount=type=cache,target=/src/target \
     if [ "$(uname -m)" = aarch64 ]; then export JEMALLOC_SYS_WITH_LG_PAGE=16; fi \
-    && cargo install --locked --no-track --profile "$PROFILE" --features full --path crates/toolhub --root /out/usr/local \
+    && cargo install --locked --no-track --profile "$PROFILE" --features full --path crates/cli --root /out/usr/local \
     && install -D -m 644 -t /out/usr/share/doc/toolhub LICENSE-APACHE LICENSE-MIT \
     && install -D -m 644 crates/core/NOTICE /out/usr/share/doc/toolhub/NOTICE-CLDR.txt \
     && install -D -m 644 crates/search/data/README.md /out/usr/share/doc/toolhub/NOTICE-CEDICT.md \

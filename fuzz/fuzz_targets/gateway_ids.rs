@@ -1,4 +1,4 @@
 //! Parses session ids and event ids.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| toolhub_mcp::fuzzing::gateway_ids(data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| toolhub_mcp_gateway::fuzzing::gateway_ids(data));

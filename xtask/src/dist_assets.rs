@@ -42,7 +42,17 @@ pub(crate) fn command(workspace: &Workspace, args: &[String]) -> Result<()> {
     }
     let toolhub = || {
         let mut run = cargo(&workspace.root);
-        run.args(["run", "--quiet", "--package", "toolhub", "--features", "man-pages", "--", "--lang", "en"]);
+        run.args([
+            "run",
+            "--quiet",
+            "--package",
+            "toolhub-cli",
+            "--features",
+            "man-pages",
+            "--",
+            "--lang",
+            "en",
+        ]);
         run
     };
     run::check(toolhub().args(["--quiet", "man-pages"]).arg(&man))?;

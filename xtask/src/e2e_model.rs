@@ -45,7 +45,7 @@ pub(crate) fn command(workspace: &Workspace, args: &[String]) -> Result<()> {
             tests.args([
                 "test",
                 "--package",
-                "toolhub",
+                "toolhub-cli",
                 "--test",
                 "e2e_model",
                 "--test",

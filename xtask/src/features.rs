@@ -24,7 +24,7 @@ pub(crate) fn command(workspace: &Workspace, args: &[String]) -> Result<()> {
 pub(crate) fn check(workspace: &Workspace) -> Result<()> {
     // Overwrites the debug binary; the next test build restores it.
     let mut build = cargo(&workspace.root);
-    run::check(build.args(["build", "--quiet", "--package", "toolhub", "--no-default-features"]))?;
+    run::check(build.args(["build", "--quiet", "--package", "toolhub-cli", "--no-default-features"]))?;
     let program = workspace.target.join("debug/toolhub").with_extension(std::env::consts::EXE_EXTENSION);
     let folder = workspace.target.join("features");
     fs::create_dir_all(&folder)?;
@@ -42,5 +42,25 @@ pub(crate) fn check(workspace: &Workspace) -> Result<()> {
         }
     }
     println!("the program without optional parts names those that are missing");
+    // Tests run without jemalloc, packages with it.
+    let mut build = cargo(&workspace.root);
+    run::check(build.args([
+        "build",
+        "--quiet",
+        "--package",
+        "toolhub-cli",
+        "--features",
+        run::PACKAGED_FEATURES,
+    ]))?;
+    let mut call = Command::new(&program);
+    call.args(["--config"]).arg(&config).arg("--home").arg(folder.join("home"));
+    fs::write(&config, "")?;
+    let output =
+        call.args(["call", "calculate", "expression=6*7"]).output().context("toolhub did not start")?;
+    ensure!(
+        output.status.success() && String::from_utf8_lossy(&output.stdout).contains("42"),
+        "the program with all optional parts does not answer: {}",
+        String::from_utf8_lossy(&output.stderr)
+    );
     Ok(())
 }

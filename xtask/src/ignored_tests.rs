@@ -99,13 +99,13 @@ mod tests {
     fn every_ignored_test_belongs_to_a_listed_target() {
         let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("../crates");
         let listed = [
-            "toolhub/tests/e2e_model.rs",
-            "toolhub/tests/e2e_ways",
-            "toolhub/tests/gateway",
-            "toolhub/tests/planning.rs",
+            "cli/tests/e2e_model.rs",
+            "cli/tests/e2e_ways",
+            "cli/tests/gateway",
+            "cli/tests/planning.rs",
             "search/tests/quality.rs",
             "engine/src",
-            "toolhub/tests/upstream",
+            "cli/tests/upstream",
         ];
         let counts = listed.map(|path| ignored_in(&crates.join(path)));
         assert_eq!(counts, [1, 6, 1, 1, 1, 1, 1]);

@@ -97,7 +97,7 @@ pub(crate) enum Profile {
     Dist,
 }
 
-/// Features of `toolhub` in packages.
+/// Features of `toolhub-cli` in packages.
 pub(crate) const PACKAGED_FEATURES: &str = "full";
 
 /// Selects the whole workspace and an example with development dependencies, so that dependencies get the same features as in
@@ -114,7 +114,7 @@ pub(crate) fn build(workspace: &Workspace, package: &str, binary: &str, profile:
         Profile::Release => command.args(["--release", "--package", package]),
         Profile::Dist => command.args(["--profile", "dist", "--package", package]),
     };
-    if matches!(profile, Profile::Dist) && package == "toolhub" {
+    if matches!(profile, Profile::Dist) && package == "toolhub-cli" {
         command.args(["--features", PACKAGED_FEATURES]);
     }
     // Diagnostics of the compiler go directly to the terminal.

@@ -30,7 +30,7 @@ pub(crate) fn command(workspace: &Workspace, args: &[String]) -> Result<()> {
             stranger => return Err(unknown("argument", stranger, OPTIONS)),
         }
     }
-    let toolhub = build(workspace, "toolhub", "toolhub", profile)?;
+    let toolhub = build(workspace, "toolhub-cli", "toolhub", profile)?;
     build(workspace, "toolhub-testkit", "scripted-mcp", profile)?;
     let load = build(workspace, "toolhub-testkit", "gateway-load", profile)?;
     let folder = workspace.target.join("soak");

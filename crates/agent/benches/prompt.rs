@@ -8,7 +8,7 @@ use std::hint::black_box;
 use criterion::{Criterion, criterion_group, criterion_main};
 use toolhub_agent::prompt::{Purpose, Wanted, build};
 use toolhub_agent::{Allowed, ServerChoice};
-use toolhub_core::model::ToolTexts;
+use toolhub_core::model::ToolPresentation;
 use toolhub_core::{Lang, RawJson, Source, Tool, ToolDefinition};
 use toolhub_engine::{Catalog, Policy};
 
@@ -22,7 +22,7 @@ fn tool(number: usize) -> Tool {
             "kind": {"enum": ["short", "long"]}
         }, "required": ["case"]}
     });
-    Tool::new(Source::named("many"), ToolDefinition::parse(RawJson::from(definition)).unwrap())
+    Tool::new(Source::from_name("many"), ToolDefinition::parse(RawJson::from(definition)).unwrap())
 }
 
 fn prompts(criterion: &mut Criterion) {
@@ -32,11 +32,13 @@ fn prompts(criterion: &mut Criterion) {
     let names: Vec<String> = (0..50).map(|number| format!("tool_{:04}", number * 17)).collect();
     let relevant: Vec<&str> = names.iter().map(String::as_str).collect();
     let examples = HashMap::new();
-    for (name, tool_texts) in [("text", ToolTexts::InSystem), ("native", ToolTexts::Apart)] {
+    for (name, tool_presentation) in
+        [("text", ToolPresentation::InSystemPrompt), ("native", ToolPresentation::Native)]
+    {
         let wanted = Wanted {
             purpose: Purpose::Talk,
             query: None,
-            tool_texts,
+            tool_presentation,
             instructions: None,
             budget: 3_000,
             lang: Lang::En,

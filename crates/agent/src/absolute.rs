@@ -4,12 +4,12 @@
 use std::path::Path;
 
 use serde_json::Value;
-use toolhub_core::{Lang, Outcome, RawJson, RawObject, Say as _, ToolError};
+use toolhub_core::{Lang, Localize as _, Outcome, RawJson, RawObject, ToolError};
 
 /// The arguments with absolute paths; `None` unless the tool's error message demands an absolute path.
 pub(crate) fn absolute(outcome: &Outcome, arguments: &RawJson, folder: &Path) -> Option<RawJson> {
     let Err(ToolError::Failed { message, .. }) = &outcome.result else { return None };
-    let complaint = message.say(Lang::En).to_lowercase();
+    let complaint = message.localize(Lang::En).to_lowercase();
     if !complaint.contains("absolute path") && !complaint.contains("绝对路径") {
         return None;
     }
@@ -48,7 +48,7 @@ mod tests {
     fn only_what_was_complained_of_is_changed() {
         let check = |message: &str, arguments: &str, expect: Option<&str>| {
             let error = ToolError::failed(message);
-            let outcome = Outcome::refused(CallId::fresh(), ToolName::new("t"), error);
+            let outcome = Outcome::refused(CallId::generate(), ToolName::new("t"), error);
             let arguments = RawJson::parse(arguments.to_owned()).unwrap();
             let found = absolute(&outcome, &arguments, Path::new("/data/me"));
             assert_eq!(found.as_ref().map(RawJson::get), expect, "{message}");

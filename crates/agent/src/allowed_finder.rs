@@ -1,7 +1,7 @@
 //! Restricts tool search to the tools that an agent may use, so that no plan contains a tool that it may not call. If the
 //! request names a server, the search is restricted to that server's tools.
 
-use toolhub_core::finder::{Search, ToolFinder};
+use toolhub_core::finder::{SearchResult, ToolFinder};
 use toolhub_core::{BoxFuture, RawObject};
 
 use toolhub_engine::Catalog;
@@ -29,7 +29,7 @@ impl AllowedFinder<'_> {
 }
 
 impl ToolFinder for AllowedFinder<'_> {
-    fn search<'a>(&'a self, request: &'a str, limit: usize) -> BoxFuture<'a, Search> {
+    fn search<'a>(&'a self, request: &'a str, limit: usize) -> BoxFuture<'a, SearchResult> {
         Box::pin(async move {
             if self.allowed.is_everything() && self.server.is_none() {
                 return self.finder.search(request, limit).await;
@@ -52,8 +52,8 @@ impl ToolFinder for AllowedFinder<'_> {
         if self.finds(name) { self.finder.describe(name) } else { Vec::new() }
     }
 
-    fn near(&self, name: &str) -> Vec<String> {
-        let mut near = self.finder.near(name);
+    fn similar_names(&self, name: &str) -> Vec<String> {
+        let mut near = self.finder.similar_names(name);
         near.retain(|name| self.finds(name));
         near
     }

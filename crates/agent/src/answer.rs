@@ -1,7 +1,7 @@
 //! Composes the answer from the results of the steps, and verifies it.
 
 use toolhub_core::json::canonical;
-use toolhub_core::lang::{Lang, Say as _, Text};
+use toolhub_core::lang::{Lang, Localize as _, LocalizedText};
 use toolhub_core::model::Usage;
 use toolhub_core::outcome::Verification;
 use toolhub_core::{RawJson, RawObject};
@@ -33,14 +33,16 @@ pub struct Answer {
     /// Tokens used by the model.
     pub usage: Usage,
     /// Remarks for the user, for example why the model was not used.
-    pub notes: Vec<Text>,
+    pub notes: Vec<LocalizedText>,
 }
 
 impl Answer {
     /// The JSON form.
     pub fn to_json(&self, lang: Lang) -> RawObject {
         let steps: Vec<RawObject> = self.steps.iter().map(|step| step.to_json(lang)).collect();
-        let say = |texts: &[Text]| RawJson::of(&texts.iter().map(|text| text.say(lang)).collect::<Vec<_>>());
+        let localize = |texts: &[LocalizedText]| {
+            RawJson::of(&texts.iter().map(|text| text.localize(lang)).collect::<Vec<_>>())
+        };
         let usage = RawObject::default()
             .with("input", RawJson::of(&self.usage.input))
             .with("cached", RawJson::of(&self.usage.cached))
@@ -57,16 +59,16 @@ impl Answer {
             .with("steps", RawJson::of(&steps))
             .with("verified", self.verification.verified)
             .with("confidence", RawJson::of(&self.verification.confidence))
-            .with("issues", say(&self.verification.issues))
+            .with("issues", localize(&self.verification.issues))
             .with("model", self.model.as_deref().map_or_else(RawJson::null, RawJson::from))
             .with("usage", usage.into_raw())
-            .with("notes", say(&self.notes))
+            .with("notes", localize(&self.notes))
     }
 }
 
 /// Verifies all steps together: the lowest confidence counts, and each failure is an issue.
 pub(crate) fn verified(steps: &[StepResult], plan: &Plan) -> Verification {
-    let mut issues: Vec<Text> = Vec::new();
+    let mut issues: Vec<LocalizedText> = Vec::new();
     let mut confidence: f64 = if steps.is_empty() { 0.5 } else { 0.95 };
     for step in steps {
         if let Some(found) = &step.verification {
@@ -75,9 +77,9 @@ pub(crate) fn verified(steps: &[StepResult], plan: &Plan) -> Verification {
         }
         if let Some(error) = &step.error {
             let id = step.id.shown();
-            issues.push(Text::new(
-                format!("step {id} failed: {}", error.say(Lang::En)),
-                format!("步骤 {id} 失败：{}", error.say(Lang::Zh)),
+            issues.push(LocalizedText::new(
+                format!("step {id} failed: {}", error.localize(Lang::En)),
+                format!("步骤 {id} 失败：{}", error.localize(Lang::Zh)),
             ));
             confidence -= FAILURE_COST;
         }
@@ -110,7 +112,7 @@ pub(crate) fn check_words(found: &mut Verification, (answer, request): (&str, &s
     if let Some(number) = strange.first() {
         found.verified = false;
         found.confidence = (found.confidence - FAILURE_COST).max(0.05);
-        found.issues.push(Text::new(
+        found.issues.push(LocalizedText::new(
             format!("`{number}` in the answer stands in no result"),
             format!("答案中的 `{number}` 不在任何结果中"),
         ));
@@ -171,7 +173,7 @@ pub(crate) fn composed(plan: &Plan, steps: &[StepResult], lang: Lang) -> Compose
         })
         .map(|(_, step)| step)
         .collect();
-    let left_out = unserved(plan).map(|text| text.say(lang));
+    let left_out = unserved(plan).map(|text| text.localize(lang));
     let mut lines: Vec<String> = match answers[..] {
         [one] => vec![one.said(lang).trim().to_owned()],
         _ => {
@@ -182,16 +184,16 @@ pub(crate) fn composed(plan: &Plan, steps: &[StepResult], lang: Lang) -> Compose
         }
     };
     if answers.is_empty() && steps.iter().any(StepResult::success) {
-        lines.push(lang.pick("done", "已完成").to_owned());
+        lines.push(lang.choose("done", "已完成").to_owned());
     }
     let mut failures = Vec::new();
     for step in steps {
         if let Some(error) = &step.error {
-            let (what, error) = (&step.description, error.say(lang));
-            failures.push(lang.pick(format!("{what}: failed: {error}"), format!("{what}：失败：{error}")));
+            let (what, error) = (&step.description, error.localize(lang));
+            failures.push(lang.choose(format!("{what}: failed: {error}"), format!("{what}：失败：{error}")));
         }
     }
-    failures.extend(plan.problems.iter().chain(&plan.withheld).map(|problem| problem.say(lang)));
+    failures.extend(plan.problems.iter().chain(&plan.withheld).map(|problem| problem.localize(lang)));
     // Unserved parts are listed first, so that a partial answer is not taken for a complete one.
     let results = left_out.into_iter().chain(lines).collect();
     Composed { results, failures }
@@ -226,8 +228,8 @@ fn label(step: &StepResult, alike: bool) -> String {
 fn labelled(step: &StepResult, what: &str, lang: Lang) -> String {
     let said = step.said(lang);
     let text = said.trim();
-    let separator = if text.contains('\n') { "\n" } else { lang.pick(" ", "") };
-    lang.pick(format!("{what}:{separator}{text}"), format!("{what}：{separator}{text}"))
+    let separator = if text.contains('\n') { "\n" } else { lang.choose(" ", "") };
+    lang.choose(format!("{what}:{separator}{text}"), format!("{what}：{separator}{text}"))
 }
 
 /// The results of the steps for a prompt: marked as data, with their sources.

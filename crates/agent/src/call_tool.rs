@@ -1,6 +1,6 @@
 //! Resolves the tool that a `call_tool` call reaches: permissions are decided by that tool, not by `call_tool`.
 
-use toolhub_core::{CallBy, Mending, RawJson, ToolCall, ToolName};
+use toolhub_core::{CallBy, Coercion, RawJson, ToolCall, ToolName};
 
 const CALL_TOOL: &str = "call_tool";
 /// The members of the arguments of `call_tool`.
@@ -46,7 +46,7 @@ pub(crate) fn resolved(mut call: ToolCall) -> ToolCall {
         call.source = reached.source;
     }
     if call.tool.as_str() == CALL_TOOL {
-        call.mending = Mending::Off;
+        call.coercion = Coercion::Off;
     }
     call
 }
@@ -55,19 +55,19 @@ pub(crate) fn resolved(mut call: ToolCall) -> ToolCall {
 mod tests {
     use super::*;
 
-    fn check(arguments: &str, expect: (&str, &str, Mending)) {
-        let call = ToolCall::new(CALL_TOOL, RawJson::parse(arguments).unwrap()).mending();
+    fn check(arguments: &str, expect: (&str, &str, Coercion)) {
+        let call = ToolCall::new(CALL_TOOL, RawJson::parse(arguments).unwrap()).with_coercion();
         let call = resolved(call);
-        assert_eq!((call.tool.as_str(), call.arguments.get(), call.mending), expect, "{arguments}");
+        assert_eq!((call.tool.as_str(), call.arguments.get(), call.coercion), expect, "{arguments}");
     }
 
     #[test]
     fn nested_calls_resolve_to_the_tool_that_runs() {
-        check(r#"{"name":"wipe","arguments":{"disk":1}}"#, ("wipe", r#"{"disk":1}"#, Mending::On));
-        check(r#"{"name":"wipe"}"#, ("wipe", "{}", Mending::On));
+        check(r#"{"name":"wipe","arguments":{"disk":1}}"#, ("wipe", r#"{"disk":1}"#, Coercion::On));
+        check(r#"{"name":"wipe"}"#, ("wipe", "{}", Coercion::On));
         check(
             r#"{"name":"call_tool","arguments":{"name":"call_tool","arguments":{"name":"wipe"}}}"#,
-            ("wipe", "{}", Mending::On),
+            ("wipe", "{}", Coercion::On),
         );
     }
 
@@ -94,9 +94,9 @@ mod tests {
             r#"{"name":"wipe","server":"b"}"#,
             r#"{"name":"wipe","source":["b"]}"#,
         ] {
-            check(odd, (CALL_TOOL, odd, Mending::Off));
+            check(odd, (CALL_TOOL, odd, Coercion::Off));
             let nested = format!(r#"{{"name":"call_tool","arguments":{odd}}}"#);
-            check(&nested, (CALL_TOOL, odd, Mending::Off));
+            check(&nested, (CALL_TOOL, odd, Coercion::Off));
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Decides when a plan by rules is not run although it is complete. Rules recognise the operation in a request, but not
 //! whether it is wanted: a change is run only if the request contains no negation, condition or question.
 
-use toolhub_core::lang::Text;
+use toolhub_core::lang::LocalizedText;
 
 /// Maximum number of steps of one request.
 const MOST_STEPS: usize = 40;
@@ -167,7 +167,7 @@ pub(crate) fn own_words(request: &str) -> String {
 }
 
 /// The reason not to run a plan that changes something, if the request contains one.
-pub(crate) fn against(request: &str) -> Option<Text> {
+pub(crate) fn against(request: &str) -> Option<LocalizedText> {
     let request = own_words(&request.to_lowercase());
     // 删除了 is a past deletion, not the exception 除了.
     let han = request.replace("删除了", "");
@@ -180,7 +180,7 @@ pub(crate) fn against(request: &str) -> Option<Text> {
     if let Some(word) =
         NEGATIONS.iter().find(|word| if word.is_ascii() { has(word) } else { plain.contains(**word) })
     {
-        return Some(Text::new(
+        return Some(LocalizedText::new(
             format!(
                 "nothing was run: the request says `{word}`, and what would be run changes something; say only what is to be done"
             ),
@@ -188,7 +188,7 @@ pub(crate) fn against(request: &str) -> Option<Text> {
         ));
     }
     if let Some(word) = OPEN.iter().find(has) {
-        return Some(Text::new(
+        return Some(LocalizedText::new(
             format!(
                 "nothing was run: `{word}` leaves something to be decided, which needs a language model, and what would be run changes something; say only what is to be done"
             ),
@@ -198,7 +198,7 @@ pub(crate) fn against(request: &str) -> Option<Text> {
         ));
     }
     HOW.iter().find(has).map(|_| {
-        Text::new(
+        LocalizedText::new(
             "nothing was run: this asks how something is done, and what would be run changes something; say it as an order to have it done",
             "没有执行：这是在问怎么做，而要执行的操作会改变数据；若要执行，请直接说要做的事",
         )
@@ -228,10 +228,25 @@ const CONDITIONS: [&str; 16] = [
 /// Whether a request contains a condition.
 pub(crate) fn is_conditional(request: &str) -> bool {
     let own = own_words(&request.to_lowercase());
-    CONDITIONS.iter().any(|word| match word.is_ascii() {
-        true => has_word(&own, word),
-        false => own.contains(word),
-    })
+    // `Should the numbers look off, remove …`: an inverted condition before a comma.
+    let inverted = [
+        "should the ",
+        "should any ",
+        "should it ",
+        "should they ",
+        "should there ",
+        "were the ",
+        "had the ",
+    ]
+    .iter()
+    .any(|lead| own.starts_with(lead))
+        && own.contains(", ")
+        && !own.trim_end().ends_with('?');
+    inverted
+        || CONDITIONS.iter().any(|word| match word.is_ascii() {
+            true => has_word(&own, word),
+            false => own.contains(word),
+        })
 }
 
 fn has_word(text: &str, word: &str) -> bool {
@@ -242,9 +257,9 @@ fn has_word(text: &str, word: &str) -> bool {
 }
 
 /// The reason why a request exceeds the limits of the rules.
-pub(crate) fn too_much(request: &str, steps: usize) -> Option<Text> {
+pub(crate) fn too_much(request: &str, steps: usize) -> Option<LocalizedText> {
     if request.len() > LONGEST {
-        return Some(Text::new(
+        return Some(LocalizedText::new(
             format!(
                 "the request is longer than the {LONGEST} bytes that are read without a model: say it shorter"
             ),
@@ -252,7 +267,7 @@ pub(crate) fn too_much(request: &str, steps: usize) -> Option<Text> {
         ));
     }
     (steps > MOST_STEPS).then(|| {
-        Text::new(
+        LocalizedText::new(
             format!("the request asks for {steps} things at once: ask for {MOST_STEPS} at most"),
             format!("请求一次要做 {steps} 件事：一次最多 {MOST_STEPS} 件"),
         )

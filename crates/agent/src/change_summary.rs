@@ -1,7 +1,7 @@
 //! Describes the change that a call would make, derived from the tool's name and arguments; for confirmations and refusals.
 
 use serde_json::Value;
-use toolhub_core::lang::Text;
+use toolhub_core::lang::LocalizedText;
 use toolhub_core::{RawJson, ToolName};
 
 /// Maximum length of a displayed value, in characters.
@@ -46,21 +46,24 @@ impl ChangeSummary {
     }
 
     /// The description as the beginning of a sentence: "`apply_formula` will change a.xlsx, Sheet1!B5".
-    pub fn text(&self) -> Text {
+    pub fn text(&self) -> LocalizedText {
         let tool = &self.tool;
         match (&self.target, self.deletes) {
-            (Some(target), true) => Text::new(
+            (Some(target), true) => LocalizedText::new(
                 format!("`{tool}` will DELETE data: {target}. This may be impossible to undo"),
                 format!("`{tool}` 将删除数据：{target}。删除后可能无法恢复"),
             ),
-            (Some(target), false) => {
-                Text::new(format!("`{tool}` will change {target}"), format!("`{tool}` 将更改 {target}"))
-            }
-            (None, true) => Text::new(
+            (Some(target), false) => LocalizedText::new(
+                format!("`{tool}` will change {target}"),
+                format!("`{tool}` 将更改 {target}"),
+            ),
+            (None, true) => LocalizedText::new(
                 format!("`{tool}` will DELETE data. This may be impossible to undo"),
                 format!("`{tool}` 将删除数据。删除后可能无法恢复"),
             ),
-            (None, false) => Text::new(format!("`{tool}` may delete data"), format!("`{tool}` 可能删除数据")),
+            (None, false) => {
+                LocalizedText::new(format!("`{tool}` may delete data"), format!("`{tool}` 可能删除数据"))
+            }
         }
     }
 }
@@ -136,7 +139,7 @@ fn cut(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use toolhub_core::{Lang, Say as _};
+    use toolhub_core::{Lang, Localize as _};
 
     use super::*;
 
@@ -144,7 +147,7 @@ mod tests {
     fn names_what_changes_and_where() {
         let check = |tool: &str, arguments: &str, expect: &str| {
             let summary = ChangeSummary::new(&ToolName::new(tool), &RawJson::parse(arguments).unwrap());
-            assert_eq!(summary.text().say(Lang::En), expect, "{tool} {arguments}");
+            assert_eq!(summary.text().localize(Lang::En), expect, "{tool} {arguments}");
         };
         check(
             "apply_formula",

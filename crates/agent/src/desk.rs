@@ -7,13 +7,13 @@ use std::time::{Duration, Instant};
 
 use toolhub_core::error::UnknownTool;
 use toolhub_core::finder::ToolFinder;
-use toolhub_core::lang::{Lang, Say as _, Text};
+use toolhub_core::lang::{Lang, Localize as _, LocalizedText};
 use toolhub_core::ports::ToolCaller;
 use toolhub_core::text::cut;
 use toolhub_core::{
     BoxFuture, CallBy, CallId, Event, EventKind, EventSink, Outcome, RawJson, ToolCall, ToolError, ToolName,
 };
-use toolhub_engine::brief::Lengths;
+use toolhub_engine::brief::OutputLimits;
 use toolhub_engine::{Catalog, Entry, Policy};
 
 use crate::absolute::absolute;
@@ -99,7 +99,7 @@ pub struct Desk<'a> {
     /// The tools that may be used.
     pub allowed: Allowed,
     /// Truncation limits for results in a prompt.
-    pub lengths: Lengths,
+    pub lengths: OutputLimits,
     /// Limits for one request.
     pub budget: Budget,
     /// The conversation that the calls belong to.
@@ -158,7 +158,7 @@ impl Desk<'_> {
         let outcome = self.caller.call(call.clone()).await;
         match absolute(&outcome, &call.arguments, &self.folder) {
             Some(arguments) => {
-                self.caller.call(ToolCall { id: CallId::fresh(), arguments, ..call.clone() }).await
+                self.caller.call(ToolCall { id: CallId::generate(), arguments, ..call.clone() }).await
             }
             None => outcome,
         }
@@ -175,14 +175,14 @@ impl Desk<'_> {
             }
         };
         if let Some(name) = forbidden {
-            return Err(ToolError::failed(Text::new(
+            return Err(ToolError::failed(LocalizedText::new(
                 format!("`{name}` is not among the tools of this agent"),
                 format!("`{name}` 不在该智能体可用的工具之内"),
             )));
         }
         // A tool outside the catalog has no checked hints, and a server may list it while the call is being made: reject it.
         if call.by == CallBy::Name && tools.is_empty() {
-            let near = self.finder.near(name.as_str());
+            let near = self.finder.similar_names(name.as_str());
             let near = near.into_iter().filter(|near| self.allowed.has(near)).collect();
             let unknown = UnknownTool { tool: name.to_string(), near, ..UnknownTool::default() };
             return Err(ToolError::UnknownTool(Box::new(unknown)));
@@ -196,7 +196,7 @@ impl Desk<'_> {
         let shown = servers.shown_name(call);
         let change = ChangeSummary::new(&shown, &call.arguments).text();
         let said = |en: fn(String) -> String, zh: fn(String) -> String| {
-            Text::new(en(change.say(Lang::En)), zh(change.say(Lang::Zh)))
+            LocalizedText::new(en(change.localize(Lang::En)), zh(change.localize(Lang::Zh)))
         };
         match self.permission.allow(&shown, &call.arguments).await {
             Consent::Given => Ok(()),

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::time::Instant;
 
 use futures_util::stream::{FuturesUnordered, StreamExt as _};
-use toolhub_core::lang::{Lang, Say as _, Text};
+use toolhub_core::lang::{Lang, Localize as _, LocalizedText};
 use toolhub_core::{Effect, EventKind, Outcome, RawJson, RawObject, ToolCall, ToolError, ToolName};
 
 use crate::desk::Desk;
@@ -22,7 +22,7 @@ pub(crate) trait Thinker: Send + Sync {
         &'a self,
         step: &'a Step,
         known: &'a [&'a StepResult],
-    ) -> toolhub_core::BoxFuture<'a, Result<String, Text>>;
+    ) -> toolhub_core::BoxFuture<'a, Result<String, LocalizedText>>;
 }
 
 /// Runs every step of a plan. The results are in the order of the plan.
@@ -56,7 +56,7 @@ pub(crate) async fn execute(
     }
     drop(running);
     let stuck = waiting.into_iter().map(|step| {
-        let why = Text::new("it waits for a step that waits for it", "步骤相互等待，无法执行");
+        let why = LocalizedText::new("it waits for a step that waits for it", "步骤相互等待，无法执行");
         failed(step, why, Instant::now())
     });
     done.extend(stuck.map(|result| (result.id.clone(), result)).collect::<Vec<_>>());
@@ -84,7 +84,10 @@ async fn run(
             let id = failure.id.shown();
             failed(
                 step,
-                Text::new(format!("step {id}, which it needs, failed"), format!("所依赖的步骤 {id} 失败")),
+                LocalizedText::new(
+                    format!("step {id}, which it needs, failed"),
+                    format!("所依赖的步骤 {id} 失败"),
+                ),
                 started,
             )
         }
@@ -99,7 +102,7 @@ async fn run(
             }
             (None, None) => failed(
                 step,
-                Text::new(
+                LocalizedText::new(
                     "no tool does this, and there is no model that could think about it",
                     "没有工具能做这一步，也没有可用的模型",
                 ),
@@ -128,7 +131,7 @@ async fn with_tool(
         Ok(arguments) => arguments,
         Err(why) => return failed(step, why, started),
     };
-    let mut call = ToolCall::new(name.as_str(), arguments.clone()).mending();
+    let mut call = ToolCall::new(name.as_str(), arguments.clone()).with_coercion();
     call.source.clone_from(&step.source);
     let (mut outcome, mut waited) = desk.call(call.clone(), request).await;
     if let (Err(error), Some(capability)) = (&outcome.result, &step.capability)
@@ -136,7 +139,7 @@ async fn with_tool(
         && may_be_replaced(step, desk)
     {
         let (again, more) = desk
-            .call(ToolCall::by_capability(capability.as_str(), arguments.clone()).mending(), request)
+            .call(ToolCall::by_capability(capability.as_str(), arguments.clone()).with_coercion(), request)
             .await;
         waited += more;
         if again.success() {
@@ -181,7 +184,9 @@ pub(crate) async fn finished(
     let verification = desk.caller.verify(&call, &outcome).await;
     let (text, error) = match &desk.brief(&outcome).result {
         Ok(output) => (shown(output), None),
-        Err(error) => (String::new(), Some(Text::new(error.say(Lang::En), error.say(Lang::Zh)))),
+        Err(error) => {
+            (String::new(), Some(LocalizedText::new(error.localize(Lang::En), error.localize(Lang::Zh))))
+        }
     };
     let whole = outcome.result.as_ref().map(shown).unwrap_or_default();
     let error = error.or_else(|| says_error(&whole));
@@ -199,10 +204,10 @@ pub(crate) async fn finished(
 }
 
 /// Detects errors that a server reports as text, without `isError`.
-fn says_error(text: &str) -> Option<Text> {
+fn says_error(text: &str) -> Option<LocalizedText> {
     let said = text.trim_start();
     let failed = ["Error:", "ERROR:", "错误：", "错误:"].iter().any(|word| said.starts_with(word));
-    failed.then(|| Text::from(said.trim_end().to_owned()))
+    failed.then(|| LocalizedText::from(said.trim_end().to_owned()))
 }
 
 /// The output as text: its text blocks, else its structured content.
@@ -218,7 +223,7 @@ fn filled(
     slots: &[(String, Slot)],
     results: &Results<'_>,
     schema: Option<&RawJson>,
-) -> Result<RawJson, Text> {
+) -> Result<RawJson, LocalizedText> {
     let mut arguments = RawObject::default();
     for (name, slot) in slots {
         arguments.set(name.clone(), fill_in(name, slot, results, schema)?);
@@ -241,6 +246,6 @@ pub(crate) fn empty(step: &Step, started: Instant) -> StepResult {
     }
 }
 
-fn failed(step: &Step, why: Text, started: Instant) -> StepResult {
+fn failed(step: &Step, why: LocalizedText, started: Instant) -> StepResult {
     StepResult { error: Some(why), ..empty(step, started) }
 }

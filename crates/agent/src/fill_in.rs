@@ -4,8 +4,9 @@ use std::collections::HashMap;
 
 use serde_json::Value;
 use toolhub_core::RawJson;
-use toolhub_core::lang::Text;
+use toolhub_core::lang::LocalizedText;
 
+use crate::found_id::{first_id, is_id};
 use crate::plan::{Slot, StepId};
 use crate::step_result::StepResult;
 
@@ -18,7 +19,7 @@ pub(crate) fn fill_in(
     slot: &Slot,
     results: &Results<'_>,
     schema: Option<&RawJson>,
-) -> Result<RawJson, Text> {
+) -> Result<RawJson, LocalizedText> {
     match slot {
         Slot::Value(value) => Ok(value.clone()),
         Slot::ResultOf(id) => {
@@ -38,11 +39,11 @@ pub(crate) fn fill_in(
     }
 }
 
-fn result<'a>(id: &str, results: &Results<'a>) -> Result<&'a StepResult, Text> {
+fn result<'a>(id: &str, results: &Results<'a>) -> Result<&'a StepResult, LocalizedText> {
     results.get(id).copied().ok_or_else(|| {
         let id = StepId::new(id);
         let id = id.shown();
-        Text::new(
+        LocalizedText::new(
             format!("step {id} is needed, and not among those it depends on"),
             format!("需要步骤 {id} 的结果，但它不在依赖之中"),
         )
@@ -61,7 +62,11 @@ fn wanted(name: &str, schema: Option<&RawJson>) -> Option<String> {
     parameter.get("type")?.decode().ok()
 }
 
-fn as_wanted(result: &StepResult, kind: Option<&str>, (name, id): (&str, &str)) -> Result<RawJson, Text> {
+fn as_wanted(
+    result: &StepResult,
+    kind: Option<&str>,
+    (name, id): (&str, &str),
+) -> Result<RawJson, LocalizedText> {
     let whole = result.outcome.as_ref().and_then(|outcome| outcome.result.as_ref().ok());
     let text = match whole.map(toolhub_core::ToolOutput::texts) {
         Some((texts, _)) if !texts.is_empty() => texts.join("\n"),
@@ -71,7 +76,7 @@ fn as_wanted(result: &StepResult, kind: Option<&str>, (name, id): (&str, &str)) 
         Some("number" | "integer") => last_number(&text).ok_or_else(|| {
             let id = StepId::new(id);
             let id = id.shown();
-            Text::new(
+            LocalizedText::new(
                 format!("`{name}` must be a number, and there is none in what step {id} came to"),
                 format!("`{name}` 应为数字，但步骤 {id} 的结果中没有数字"),
             )
@@ -84,6 +89,18 @@ fn as_wanted(result: &StepResult, kind: Option<&str>, (name, id): (&str, &str)) 
                     value
                 }
                 _ => RawJson::of(&[text]),
+            })
+        }
+        _ if is_id(name) => {
+            let data = whole.and_then(|output| output.structured()).map(RawJson::value);
+            let found = first_id(name, data.as_ref(), &text).map(RawJson::from);
+            found.ok_or_else(|| {
+                let id = StepId::new(id);
+                let id = id.shown();
+                LocalizedText::new(
+                    format!("`{name}` must be an ID, and there is none in what step {id} came to"),
+                    format!("`{name}` 应为编号，但步骤 {id} 的结果中没有编号"),
+                )
             })
         }
         _ => Ok(RawJson::from(text.trim().to_owned())),
@@ -105,7 +122,7 @@ fn last_number(text: &str) -> Option<RawJson> {
     })
 }
 
-fn replaced(value: Value, results: &Results<'_>) -> Result<Value, Text> {
+fn replaced(value: Value, results: &Results<'_>) -> Result<Value, LocalizedText> {
     Ok(match value {
         Value::String(text) => Value::String(replaced_text(&text, results)?),
         Value::Array(list) => {
@@ -115,13 +132,13 @@ fn replaced(value: Value, results: &Results<'_>) -> Result<Value, Text> {
             members
                 .into_iter()
                 .map(|(name, one)| Ok((name, replaced(one, results)?)))
-                .collect::<Result<_, Text>>()?,
+                .collect::<Result<_, LocalizedText>>()?,
         ),
         other => other,
     })
 }
 
-fn replaced_text(text: &str, results: &Results<'_>) -> Result<String, Text> {
+fn replaced_text(text: &str, results: &Results<'_>) -> Result<String, LocalizedText> {
     let mut whole = String::with_capacity(text.len());
     let mut rest = text;
     while let Some((before, after)) = rest.split_once("{{") {
@@ -184,8 +201,10 @@ mod tests {
         check("n", template(r#""{{1}}""#), "7 apples", "7");
         check("t", template(r#""sum: {{1}} of {{9}}""#), "5", r#""sum: 5 of {{9}}""#);
         check("x", template(r#"[["{{1}}",2]]"#), "5", r#"[["5",2]]"#);
-        let result = came_to("none");
+        check("mail_id", of(), r#"[{"id":"m-1"},{"id":"m-2"}]"#, r#""m-1""#);
+        let result = came_to("none at all");
         let results = Results::from([("1", &result)]);
         assert!(fill_in("n", &of(), &results, Some(&schema)).is_err());
+        assert!(fill_in("mail_id", &of(), &results, Some(&schema)).is_err());
     }
 }

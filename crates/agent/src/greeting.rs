@@ -71,7 +71,7 @@ pub(crate) fn answer(request: &str, catalog: &Catalog, allowed: &Allowed, lang: 
         }
     }
     let mut lines = vec![
-        lang.pick(
+        lang.choose(
             "I find the tools for a request in words and run them. Without a language model, rules read the request.",
             "我按文字请求找到合适的工具并执行。没有语言模型时，由规则解读请求。",
         )
@@ -82,14 +82,14 @@ pub(crate) fn answer(request: &str, catalog: &Catalog, allowed: &Allowed, lang: 
         let names = names.iter().take(MAX_NAMES).copied().collect::<Vec<_>>().join(", ");
         lines.push(match more {
             0 => format!("  {source}: {names}"),
-            more => lang.pick(
+            more => lang.choose(
                 format!("  {source}: {names} and {more} more"),
                 format!("  {source}: {names} 等，另有 {more} 个"),
             ),
         });
     }
     lines.push(
-        lang.pick(
+        lang.choose(
             "Try `what time is it in Tokyo?`, `what is 15% of 80?`, or a call such as `calculate expression=23*47`. \
              `toolhub tools` lists all tools.",
             "可以试试“现在东京几点？”、“80 的 15% 是多少？”，或直接调用 `calculate expression=23*47`。\

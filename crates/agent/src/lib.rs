@@ -11,6 +11,7 @@ mod change_summary;
 mod desk;
 mod execute;
 mod fill_in;
+mod found_id;
 mod greeting;
 pub mod judge;
 mod model_plan;
@@ -24,7 +25,7 @@ mod server_choice;
 mod step_result;
 mod withheld;
 
-pub use agent::{Agent, Asked, Way, spoken};
+pub use agent::{Agent, AgentMode, Asked, spoken};
 pub use allowed::Allowed;
 pub use answer::Answer;
 pub use change_summary::ChangeSummary;

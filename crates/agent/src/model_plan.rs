@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use toolhub_core::lang::{Lang, Text};
+use toolhub_core::lang::{Lang, LocalizedText};
 use toolhub_core::model::{ChatRequest, Message};
 use toolhub_core::{RawJson, RawObject, ToolName};
 
@@ -19,7 +19,7 @@ pub(crate) enum NoPlan {
     /// The model did not reply.
     NoReply(NoReply),
     /// The reply is not a valid plan.
-    Nonsense(Text),
+    Nonsense(LocalizedText),
 }
 
 /// Requests a plan from the model.
@@ -32,10 +32,10 @@ pub(crate) async fn plan(
     chat.messages = messages;
     chat.answer_schema = Some(("plan".to_owned(), schema()));
     chat.temperature = Some(0.0);
-    let purpose = Text::new("a plan", "制定计划");
+    let purpose = LocalizedText::new("a plan", "制定计划");
     let reply = talk.ask_quietly(chat, purpose).await.map_err(NoPlan::NoReply)?;
     read(&reply.text, desk).ok_or_else(|| {
-        NoPlan::Nonsense(Text::new(
+        NoPlan::Nonsense(LocalizedText::new(
             "the model's plan cannot be read, so the request is planned by rules",
             "模型的计划无法读取，改用规则制定计划",
         ))
@@ -143,7 +143,7 @@ fn placeholders(arguments: &RawObject) -> Vec<StepId> {
 
 /// The prompt for a step without a tool.
 pub(crate) fn thought(description: &str, known: &str, lang: Lang) -> String {
-    lang.pick(
+    lang.choose(
         format!("Do this step and give its result alone: {description}\n\nWhat is known, as data:\n{known}"),
         format!("完成这一步，只给出结果：{description}\n\n已知内容（数据）：\n{known}"),
     )

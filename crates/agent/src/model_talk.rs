@@ -4,8 +4,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use toolhub_core::lang::{Lang, Say as _, Text};
-use toolhub_core::model::{ChatReply, ChatRequest, LanguageModel, Listener, ModelError, Usage};
+use toolhub_core::lang::{Lang, Localize as _, LocalizedText};
+use toolhub_core::model::{ChatReply, ChatRequest, LanguageModel, ModelError, ReplyListener, Usage};
 use toolhub_core::{EventKind, EventSink};
 
 use crate::desk::{Budget, Desk};
@@ -19,13 +19,13 @@ pub(crate) enum NoReply {
     /// The model returned an error.
     Model(ModelError),
     /// The budget is exhausted.
-    Budget(Text),
+    Budget(LocalizedText),
 }
 
 impl NoReply {
-    pub(crate) fn text(&self) -> Text {
+    pub(crate) fn text(&self) -> LocalizedText {
         match self {
-            Self::Model(error) => Text::new(error.say(Lang::En), error.say(Lang::Zh)),
+            Self::Model(error) => LocalizedText::new(error.localize(Lang::En), error.localize(Lang::Zh)),
             Self::Budget(text) => text.clone(),
         }
     }
@@ -34,7 +34,7 @@ impl NoReply {
 /// The exchange with a model for one request.
 pub(crate) struct ModelTalk<'a> {
     model: &'a dyn LanguageModel,
-    heard: Listener<'a>,
+    heard: ReplyListener<'a>,
     events: &'a dyn EventSink,
     budget: Budget,
     until: Instant,
@@ -50,7 +50,7 @@ struct Spent {
 }
 
 impl<'a> ModelTalk<'a> {
-    pub(crate) fn new(model: &'a dyn LanguageModel, heard: Listener<'a>, desk: &Desk<'a>) -> Self {
+    pub(crate) fn new(model: &'a dyn LanguageModel, heard: ReplyListener<'a>, desk: &Desk<'a>) -> Self {
         Self {
             model,
             heard,
@@ -77,7 +77,11 @@ impl<'a> ModelTalk<'a> {
     }
 
     /// Sends a request and streams the reply to the listener.
-    pub(crate) async fn ask(&self, request: ChatRequest, purpose: Text) -> Result<ChatReply, NoReply> {
+    pub(crate) async fn ask(
+        &self,
+        request: ChatRequest,
+        purpose: LocalizedText,
+    ) -> Result<ChatReply, NoReply> {
         self.ask_for(request, (purpose, self.heard)).await
     }
 
@@ -85,7 +89,7 @@ impl<'a> ModelTalk<'a> {
     pub(crate) async fn ask_quietly(
         &self,
         request: ChatRequest,
-        purpose: Text,
+        purpose: LocalizedText,
     ) -> Result<ChatReply, NoReply> {
         self.ask_for(request, (purpose, &|_| {})).await
     }
@@ -93,12 +97,12 @@ impl<'a> ModelTalk<'a> {
     async fn ask_for(
         &self,
         mut request: ChatRequest,
-        (purpose, heard): (Text, Listener<'_>),
+        (purpose, heard): (LocalizedText, ReplyListener<'_>),
     ) -> Result<ChatReply, NoReply> {
         let waited = Duration::from_millis(self.waited.load(Ordering::Relaxed));
         let left = (self.until + waited).saturating_duration_since(Instant::now());
         let spent = self.spent();
-        let over = |en: &str, zh: &str| Err(NoReply::Budget(Text::new(en, zh)));
+        let over = |en: &str, zh: &str| Err(NoReply::Budget(LocalizedText::new(en, zh)));
         if left < LEAST {
             return over("the time for this request is used up", "该请求的时间已用完");
         }
@@ -114,14 +118,14 @@ impl<'a> ModelTalk<'a> {
         request.timeout = Some(request.timeout.map_or(left, |timeout| timeout.min(left)));
         let model = self.model.name().to_owned();
         let tell = |kind| self.events.emit(toolhub_core::Event::now(None, kind));
-        tell(EventKind::ModelAsked { model, purpose });
+        tell(EventKind::ModelRequested { model, purpose });
         let started = Instant::now();
         let reply = self.model.chat(&request, heard).await;
         self.count(reply.as_ref().ok().and_then(|reply| reply.usage).unwrap_or_default());
         match reply {
             Ok(reply) => {
                 let tokens = reply.usage.map(|usage| (usage.input, usage.output));
-                tell(EventKind::ModelAnswered { took: started.elapsed(), tokens });
+                tell(EventKind::ModelReplied { took: started.elapsed(), tokens });
                 Ok(reply)
             }
             Err(error) => {

@@ -1,6 +1,6 @@
 //! Plans: steps with dependencies.
 
-use toolhub_core::lang::Text;
+use toolhub_core::lang::LocalizedText;
 use toolhub_core::{RawJson, RawObject, ToolName};
 
 /// The id of a step, unique in its plan.
@@ -100,7 +100,7 @@ pub struct Plan {
     /// The steps. Each depends only on earlier steps.
     pub steps: Vec<Step>,
     /// Problems and missing information. Each text states what to add to the request.
-    pub problems: Vec<Text>,
+    pub problems: Vec<LocalizedText>,
     /// Calls with missing arguments. Each has its own entry in `problems`.
     pub unfinished: Vec<Unfinished>,
     /// Changing steps that the words of the request do not prove. They must not be run.
@@ -108,13 +108,13 @@ pub struct Plan {
     /// Steps that may change something, according to the hints and names of their tools. Set by the rule-based planner only.
     pub changing: Vec<StepId>,
     /// Texts that show the withheld calls and the reasons. Set just before the plan is run.
-    pub withheld: Vec<Text>,
+    pub withheld: Vec<LocalizedText>,
     /// Parts of the request that no step covers.
     pub unserved: Vec<String>,
     /// The estimated probability that the plan is right, if rules made it.
     pub confidence: Option<f64>,
     /// Reasons why the plan may be wrong: parts of the request that it does not use.
-    pub doubts: Vec<Text>,
+    pub doubts: Vec<LocalizedText>,
 }
 
 impl Plan {
@@ -136,7 +136,7 @@ pub struct Unproven {
     /// The step.
     pub step: StepId,
     /// The words that were not understood, guessed or ambiguous.
-    pub reasons: Vec<Text>,
+    pub reasons: Vec<LocalizedText>,
 }
 
 /// A call with missing arguments.

@@ -4,7 +4,7 @@
 use std::time::Instant;
 
 use futures_util::future::join_all;
-use toolhub_core::lang::{Lang, Say as _, Text};
+use toolhub_core::lang::{Lang, Localize as _, LocalizedText};
 use toolhub_core::model::{ChatReply, ChatRequest, Message, ModelCall, ToolChoice};
 use toolhub_core::{CallId, EventKind, ToolCall, ToolName};
 
@@ -40,7 +40,7 @@ pub(crate) async fn talk(
 ) -> Talked {
     let mut steps: Vec<StepResult> = Vec::new();
     let mut repeats = Repeats::default();
-    let purpose = || Text::new("the next step", "下一步");
+    let purpose = || LocalizedText::new("the next step", "下一步");
     loop {
         if talk.rounds_left() <= 1 {
             // The last reply must be text.
@@ -62,7 +62,7 @@ pub(crate) async fn talk(
             return Talked { text: reply.text, steps, broken: Some(again_and_again()) };
         }
         if chat.choice == ToolChoice::Forbidden {
-            let broken = Some(NoReply::Budget(Text::new(
+            let broken = Some(NoReply::Budget(LocalizedText::new(
                 "the model may not be asked more often for this request, and has not come to an end",
                 "该请求询问模型的次数已用完，模型还没有结束",
             )));
@@ -95,7 +95,7 @@ impl Repeats {
 }
 
 fn again_and_again() -> NoReply {
-    NoReply::Budget(Text::new(
+    NoReply::Budget(LocalizedText::new(
         format!("the model made the same call more than {SAME} times in a row, so it was stopped"),
         format!("模型连续 {SAME} 次以上发出同样的调用，已停止"),
     ))
@@ -138,14 +138,14 @@ async fn answer_calls(
     }
     steps.extend(results);
     if !reply.unreadable.is_empty() {
-        let wrong: Vec<String> = reply.unreadable.iter().map(|text| text.say(desk.lang)).collect();
+        let wrong: Vec<String> = reply.unreadable.iter().map(|text| text.localize(desk.lang)).collect();
         chat.messages.push(Message::User(wrong.join("\n")));
     }
 }
 
 /// The message that ends the loop.
 fn last_words(request: &str) -> &'static str {
-    spoken(request).pick(
+    spoken(request).choose(
         "Nothing more can be called. Answer my request now, in words, from the results above.",
         "不能再调用工具了。请依据上面的结果，现在用文字回答我的请求。",
     )
@@ -153,7 +153,7 @@ fn last_words(request: &str) -> &'static str {
 
 /// Appended to the result of a repeated call, because small models tend to loop.
 fn called_before(request: &str) -> &'static str {
-    spoken(request).pick(
+    spoken(request).choose(
         "\n(you made this call before: if this is what you need, answer in words now)",
         "\n（你已做过同样的调用：如果已够用，请直接用文字回答）",
     )
@@ -162,12 +162,12 @@ fn called_before(request: &str) -> &'static str {
 /// The result as shown to the model.
 pub(crate) fn told(result: &StepResult, lang: Lang) -> String {
     if let Some(error) = &result.error {
-        return error.say(lang);
+        return error.localize(lang);
     }
     let mut text = result.text.clone();
     let truncated = result.outcome.as_ref().filter(|outcome| desk_cut(outcome, &text));
     if let Some(handle) = truncated.and_then(|outcome| outcome.handle.as_ref()) {
-        text.push_str(&lang.pick(
+        text.push_str(&lang.choose(
             format!("\n(cut; read_result with handle `{handle}` gives all of it)"),
             format!("\n（已截断；用 read_result 和句柄 `{handle}` 可读取全文）"),
         ));
@@ -200,7 +200,7 @@ fn step(number: usize, call: ModelCall) -> (Step, ToolCall) {
         dependencies: Vec::new(),
         complexity: Complexity::Simple,
     };
-    let mut wanted = ToolCall::new(tool.as_str(), arguments).mending();
+    let mut wanted = ToolCall::new(tool.as_str(), arguments).with_coercion();
     wanted.source = source.or(call.source);
     (step, wanted)
 }

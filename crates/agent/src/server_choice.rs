@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use toolhub_core::lang::Text;
+use toolhub_core::lang::LocalizedText;
 use toolhub_core::{CallBy, RawJson, Source, ToolCall, ToolName};
 use toolhub_engine::{Catalog, Entry, Policy, SourceFilter};
 
@@ -140,7 +140,7 @@ impl<'a> ServerChoice<'a> {
     }
 
     /// The reason to reject a call: it names none of several servers, or a server other than the request does.
-    pub(crate) fn refusal(&self, call: &ToolCall, request: &str) -> Option<Text> {
+    pub(crate) fn refusal(&self, call: &ToolCall, request: &str) -> Option<LocalizedText> {
         let name = call.tool.as_str();
         if call.by != CallBy::Name || !self.is_ambiguous(name) {
             return None;
@@ -149,7 +149,7 @@ impl<'a> ServerChoice<'a> {
         let named = self.named(request)?.server;
         let other = only.to_string();
         (named != other && self.servers(name).contains(&named)).then(|| {
-            Text::new(
+            LocalizedText::new(
                 format!("the request names the server `{named}`, and this call goes to `{other}`"),
                 format!("请求指定了服务器 `{named}`，而该调用发往 `{other}`"),
             )
@@ -165,10 +165,10 @@ impl<'a> ServerChoice<'a> {
     }
 
     /// The message that lists the servers that offer a tool, and how to name one of them.
-    fn which(&self, tool: &str) -> Text {
+    fn which(&self, tool: &str) -> LocalizedText {
         let servers = self.servers(tool);
         let first = servers.first().map_or("SERVER", String::as_str);
-        Text::new(
+        LocalizedText::new(
             format!(
                 "several servers offer `{tool}`: {}; name the one that is meant (`… in {first}`, or `{first}__{tool}`)",
                 servers.join(", ")
@@ -225,11 +225,11 @@ impl<'a> ServerChoice<'a> {
     }
 
     /// The message for a request that names a server none of whose tools matches.
-    pub(crate) fn not_understood(&self, server: &str) -> Text {
+    pub(crate) fn not_understood(&self, server: &str) -> LocalizedText {
         let tools = self.catalog.iter().filter(|entry| entry.tool.source.to_string() == server);
         let tools: Vec<String> =
             tools.take(SHOWN_TOOLS).map(|entry| format!("`{}`", entry.tool.name())).collect();
-        Text::new(
+        LocalizedText::new(
             format!(
                 "the request names the server `{server}`, but which of its tools is meant is not clear: {}; use `toolhub call TOOL --source {server}`",
                 tools.join(", ")
@@ -266,7 +266,7 @@ impl<'a> ServerChoice<'a> {
                 // It is not known which server this step refers to.
                 (None, _) if is_mentioned => self.which(&tool),
                 (None, _) if self.is_ambiguous(&tool) => self.which(&tool),
-                (None, Some(absent)) if changes => Text::new(
+                (None, Some(absent)) if changes => LocalizedText::new(
                     format!(
                         "the request names the server `{absent}`, which is not available (`toolhub servers test {absent}`)"
                     ),
@@ -300,7 +300,17 @@ fn mention(request: &str, id: &str) -> Option<(usize, usize)> {
         let next = after.next();
         let ends_sentence = matches!(next, Some('.' | ':')) && after.next().is_none_or(char::is_whitespace);
         let owns = rest.starts_with("'s") || rest.starts_with("’s");
-        let is_whole = before.is_none_or(is_beside) && (ends_sentence || owns || next.is_none_or(is_beside));
+        // 销售库存 is another word than 销售库: only a noun for a server or a particle may follow a Chinese id.
+        let han = |c: char| ('\u{4e00}'..='\u{9fff}').contains(&c);
+        let goes_on = id.ends_with(han)
+            && next.is_some_and(han)
+            && !KINDS_ZH
+                .iter()
+                .chain(&PARTICLES_ZH)
+                .chain(&["有", "下", "内"])
+                .any(|word| rest.starts_with(word));
+        let is_whole =
+            !goes_on && before.is_none_or(is_beside) && (ends_sentence || owns || next.is_none_or(is_beside));
         if is_whole && !quoted.iter().any(|&(open, close)| (open..close).contains(&start)) {
             return Some((start, end));
         }
@@ -447,6 +457,8 @@ mod tests {
             "create a note 'about hr-db'",
             "把「hr-db」写进笔记",
             "my-hr-db is slow",
+            "在销售库存表里新建列",
+            "列出销售库存的表",
             // Values, not places.
             "drop the table Sales",
             "create a table named sales",

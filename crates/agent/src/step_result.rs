@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use toolhub_core::lang::{Lang, Say as _, Text};
+use toolhub_core::lang::{Lang, Localize as _, LocalizedText};
 use toolhub_core::outcome::Verification;
 use toolhub_core::{Outcome, RawJson, RawObject, Source, ToolName, ToolOutput};
 
@@ -26,7 +26,7 @@ pub struct StepResult {
     /// The complete result as text.
     pub whole: String,
     /// The error, if the step failed.
-    pub error: Option<Text>,
+    pub error: Option<LocalizedText>,
     /// Result of the verification, if one was made.
     pub verification: Option<Verification>,
     /// Duration of the step.
@@ -85,7 +85,7 @@ impl StepResult {
             .with("arguments", or_null(self.arguments.clone()))
             .with("success", self.success())
             .with("result", or_null(result.filter(|value| value.get() != "null").or_else(text)))
-            .with("error", or_null(self.error.as_ref().map(|error| RawJson::from(error.say(lang)))))
+            .with("error", or_null(self.error.as_ref().map(|error| RawJson::from(error.localize(lang)))))
             .with("_meta", or_null(meta))
     }
 }

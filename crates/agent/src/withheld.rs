@@ -1,41 +1,41 @@
 //! Messages for calls that a request does not prove: the recognised call, the reasons, and the command that makes it.
 
 use toolhub_core::RawJson;
-use toolhub_core::lang::{Lang, Say as _, Text};
+use toolhub_core::lang::{Lang, Localize as _, LocalizedText};
 
 use crate::plan::{Plan, Slot, Step};
 use crate::server_choice::ServerChoice;
 
 /// For each changing step of a plan that is held back, the message shown instead of running it.
-pub(crate) fn offered(plan: &Plan, servers: ServerChoice<'_>) -> Vec<Text> {
+pub(crate) fn offered(plan: &Plan, servers: ServerChoice<'_>) -> Vec<LocalizedText> {
     if !plan.holds_back() {
         return Vec::new();
     }
     let mut said = Vec::new();
     for step in plan.steps.iter().filter(|step| plan.changing.contains(&step.id)) {
         let reasons = plan.unproven.iter().filter(|unproven| unproven.step == step.id);
-        let reasons: Vec<&Text> = reasons.flat_map(|unproven| &unproven.reasons).collect();
+        let reasons: Vec<&LocalizedText> = reasons.flat_map(|unproven| &unproven.reasons).collect();
         said.push(not_run(step, &reasons, servers));
     }
     said
 }
 
 /// The message that lists the parts of a request that no tool covers.
-pub(crate) fn unserved(plan: &Plan) -> Option<Text> {
+pub(crate) fn unserved(plan: &Plan) -> Option<LocalizedText> {
     let parts: Vec<String> = plan.unserved.iter().map(|part| format!("`{part}`")).collect();
     (!parts.is_empty()).then(|| {
-        Text::new(
+        LocalizedText::new(
             format!("no tool does this part: {}", parts.join(", ")),
             format!("没有工具能完成这一部分：{}", parts.join("、")),
         )
     })
 }
 
-fn not_run(step: &Step, reasons: &[&Text], servers: ServerChoice<'_>) -> Text {
+fn not_run(step: &Step, reasons: &[&LocalizedText], servers: ServerChoice<'_>) -> LocalizedText {
     let name = step.tool.as_ref().map_or("", |tool| tool.as_str());
     let because = |lang: Lang| {
-        let reasons: Vec<String> = reasons.iter().map(|reason| reason.say(lang)).collect();
-        reasons.join(lang.pick("; ", "；"))
+        let reasons: Vec<String> = reasons.iter().map(|reason| reason.localize(lang)).collect();
+        reasons.join(lang.choose("; ", "；"))
     };
     let (en, zh) = match reasons.is_empty() {
         true => {
@@ -52,7 +52,7 @@ fn not_run(step: &Step, reasons: &[&Text], servers: ServerChoice<'_>) -> Text {
         let line = |source: &Option<String>| format!("\n  {lead}{}", call_line(step, source.as_deref()));
         sources.iter().map(line).collect::<String>()
     };
-    Text::new(
+    LocalizedText::new(
         format!("not run: `{name}` may change something, and {en}{}", lines("if this is meant: ")),
         format!("没有执行：`{name}` 可能会改变数据，而{zh}{}", lines("如果就是此意：")),
     )

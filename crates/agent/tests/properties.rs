@@ -10,19 +10,19 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 use toolhub_agent::plan::{Plan, Slot};
 use toolhub_agent::rules::{Candidates, plan, sub_requests};
-use toolhub_core::finder::{Found, Search};
+use toolhub_core::finder::{SearchHit, SearchResult};
 use toolhub_core::{RawJson, Source, Tool, ToolDefinition};
 
 const TODAY: Date = Date::constant(2026, 1, 15);
 
 /// Plans a request with a finder that returns these tools for every query.
 fn planned(request: &str, tools: &[Value]) -> Plan {
-    let found = |tool: &Value| Found {
+    let found = |tool: &Value| SearchHit {
         tool: Tool::new(Source::Native, ToolDefinition::parse(RawJson::of(tool)).unwrap()),
         score: 1.0,
         parts: Vec::new(),
     };
-    let search = Search { hits: tools.iter().map(found).collect(), fits: true, confidence: 0.9 };
+    let search = SearchResult { hits: tools.iter().map(found).collect(), fits: true, confidence: 0.9 };
     let mut candidates = Candidates::default();
     for part in sub_requests(request) {
         candidates.add(part, search.clone());

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::lang::{Lang, Say};
+use crate::lang::{Lang, Localize};
 use crate::trace::TraceContext;
 
 /// A client request that was answered or abandoned.
@@ -14,7 +14,7 @@ pub struct AccessRecord {
     /// The authenticated principal, if any.
     pub principal: Option<Arc<str>>,
     /// The transport.
-    pub way: RequestWay,
+    pub transport: RequestTransport,
     /// The JSON-RPC method.
     pub method: Option<String>,
     /// The called tool.
@@ -40,7 +40,7 @@ pub struct AccessTrace {
 
 /// The transport of a request.
 #[derive(Debug, Clone)]
-pub enum RequestWay {
+pub enum RequestTransport {
     /// Over HTTP.
     Http {
         /// The client's address.
@@ -58,24 +58,26 @@ pub enum RequestWay {
 
 impl AccessRecord {
     /// The status of a request whose client disconnected before the response (as in nginx).
-    pub const GONE: u16 = 499;
+    pub const CLIENT_CLOSED_REQUEST: u16 = 499;
 }
 
-impl Say for AccessRecord {
-    fn say(&self, lang: Lang) -> String {
+impl Localize for AccessRecord {
+    fn localize(&self, lang: Lang) -> String {
         let who = self.principal.as_deref().unwrap_or("-");
         let about = [self.method.as_deref(), self.tool.as_deref()].into_iter().flatten();
         let about: String = about.map(|word| format!(" {word}")).collect();
-        let (head, end) = match &self.way {
-            RequestWay::Http { client, verb, path, status } => {
+        let (head, end) = match &self.transport {
+            RequestTransport::Http { client, verb, path, status } => {
                 (format!("{client} {who} {verb} {path}{about}"), status.to_string())
             }
-            RequestWay::Stdio => (format!("stdio {who}{about}"), lang.pick("answered", "已回答").to_owned()),
+            RequestTransport::Stdio => {
+                (format!("stdio {who}{about}"), lang.choose("answered", "已回答").to_owned())
+            }
         };
         let error = self.error.map(|code| format!(" ({code})")).unwrap_or_default();
         let end = format!("{end}{error}");
         let (bytes, took) = (self.bytes, self.took.as_millis());
-        lang.pick(
+        lang.choose(
             format!("{head}: {end}, {bytes} bytes in {took} ms"),
             format!("{head}：{end}，{bytes} 字节，用时 {took} 毫秒"),
         )

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use crate::caller::CallerLink;
+use crate::caller::CallerHandle;
 use crate::json::RawJson;
 use crate::source::Source;
 use crate::tool::ToolName;
@@ -21,18 +21,18 @@ impl CallId {
     }
 
     /// Creates an id that is unique on this machine and sorts by time.
-    pub fn fresh() -> Self {
+    pub fn generate() -> Self {
         static COUNT: AtomicU64 = AtomicU64::new(0);
         // Cached to avoid a system call per id.
         static PROCESS: LazyLock<u32> = LazyLock::new(std::process::id);
         // The prefix, three separators and three numbers of at most 16 digits.
-        const ROOM: usize = 4 + 3 * 17;
+        const MAX_ID_BYTES: usize = 4 + 3 * 17;
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let millis = since.as_secs().saturating_mul(1000) + u64::from(since.subsec_millis());
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
-        let mut text = [0; ROOM];
+        let mut text = [0; MAX_ID_BYTES];
         // Filled from the end, because the length is not known in advance.
-        let mut start = ROOM;
+        let mut start = MAX_ID_BYTES;
         let mut push = |letter: u8| {
             start -= 1;
             text[start] = letter;
@@ -75,7 +75,7 @@ pub enum CallBy {
 
 /// Whether arguments that nearly match a tool's schema are coerced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub enum Mending {
+pub enum Coercion {
     /// Arguments are passed unchanged, and rejected if they do not match.
     #[default]
     Off,
@@ -95,7 +95,7 @@ pub struct ToolCall {
     /// The arguments: an object.
     pub arguments: RawJson,
     /// Whether arguments that do not match the schema are coerced.
-    pub mending: Mending,
+    pub coercion: Coercion,
     /// The source that the caller names; see the routing rules for its effect.
     pub source: Option<String>,
     /// Timeout of the call, if the caller sets one.
@@ -107,7 +107,7 @@ pub struct ToolCall {
     /// The sources that may serve the call; `None` allows all.
     pub among: Option<Arc<[Source]>>,
     /// Handle to the caller, if it can receive messages while the call runs.
-    pub caller: Option<CallerLink>,
+    pub caller: Option<CallerHandle>,
 }
 
 impl ToolCall {
@@ -119,11 +119,11 @@ impl ToolCall {
     /// A call of a tool by `ToolName`.
     pub fn of(tool: ToolName, arguments: impl Into<RawJson>) -> Self {
         Self {
-            id: CallId::fresh(),
+            id: CallId::generate(),
             tool,
             by: CallBy::Name,
             arguments: arguments.into(),
-            mending: Mending::Off,
+            coercion: Coercion::Off,
             source: None,
             timeout: None,
             conversation: None,
@@ -147,8 +147,8 @@ impl ToolCall {
 
     /// Allows coercion of the arguments.
     #[must_use]
-    pub fn mending(mut self) -> Self {
-        self.mending = Mending::On;
+    pub fn with_coercion(mut self) -> Self {
+        self.coercion = Coercion::On;
         self
     }
 
@@ -166,7 +166,7 @@ mod tests {
 
     #[test]
     fn fresh_ids_tell_time_process_and_count() {
-        let ids: Vec<CallId> = (0..300).map(|_| CallId::fresh()).collect();
+        let ids: Vec<CallId> = (0..300).map(|_| CallId::generate()).collect();
         assert_eq!(ids.iter().collect::<std::collections::HashSet<_>>().len(), ids.len());
         for id in ids {
             let parts: Vec<&str> = id.as_str().split('_').collect();

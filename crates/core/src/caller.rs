@@ -26,7 +26,7 @@ pub trait Caller: Send + Sync {
     fn extras(&self) -> &RawObject;
 
     /// Whether it accepts a result that requests input, and repeats the call with the answers.
-    fn takes_questions_as_results(&self) -> bool;
+    fn accepts_input_requests(&self) -> bool;
 
     /// Forwards a progress notification; `params` are unchanged.
     fn progress(&self, params: &RawJson);
@@ -35,7 +35,7 @@ pub trait Caller: Send + Sync {
     fn notify(&self, method: &str, params: Option<&RawJson>);
 
     /// The minimum log level (JSON) of this client, if it is not part of its requests.
-    fn hears(&self) -> Option<RawJson> {
+    fn log_level(&self) -> Option<RawJson> {
         None
     }
 
@@ -55,16 +55,16 @@ pub trait Caller: Send + Sync {
 
 /// A shared handle to a caller.
 #[derive(Clone)]
-pub struct CallerLink(Arc<dyn Caller>);
+pub struct CallerHandle(Arc<dyn Caller>);
 
-impl CallerLink {
+impl CallerHandle {
     /// Creates a handle.
     pub fn new(caller: Arc<dyn Caller>) -> Self {
         Self(caller)
     }
 }
 
-impl Deref for CallerLink {
+impl Deref for CallerHandle {
     type Target = dyn Caller;
 
     fn deref(&self) -> &Self::Target {
@@ -72,8 +72,8 @@ impl Deref for CallerLink {
     }
 }
 
-impl fmt::Debug for CallerLink {
+impl fmt::Debug for CallerHandle {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("CallerLink").field(&self.0.client()).finish()
+        f.debug_tuple("CallerHandle").field(&self.0.client()).finish()
     }
 }

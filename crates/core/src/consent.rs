@@ -4,7 +4,7 @@ use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::lang::Text;
+use crate::lang::LocalizedText;
 
 /// The scope of a consent: a folder and the contents of its files. Verified again before each start.
 pub trait Binding: Send + Sync {
@@ -12,7 +12,7 @@ pub trait Binding: Send + Sync {
     fn digest(&self) -> &str;
 
     /// Checks that the files are still those that the consent was given for.
-    fn verify(&self) -> Result<(), Text>;
+    fn verify(&self) -> Result<(), LocalizedText>;
 }
 
 /// Whether the owner of this machine consented to a configuration entry. The default is that they did not.
@@ -71,11 +71,11 @@ impl Consent {
     }
 
     /// Permits one start, or returns the reason why not.
-    pub fn permit(&self) -> Result<LaunchPermit, Text> {
+    pub fn permit(&self) -> Result<LaunchPermit, LocalizedText> {
         match &self.0 {
             State::Owner { folder } => Ok(LaunchPermit { folder: folder.clone() }),
             State::Bound(binding) => binding.verify().map(|()| LaunchPermit { folder: None }),
-            State::Missing => Err(Text::new(
+            State::Missing => Err(LocalizedText::new(
                 "not started: its config file is not trusted; run `toolhub trust` in its folder",
                 "未启动：它的配置文件未受信任；请在其文件夹中运行 `toolhub trust`",
             )),
@@ -104,8 +104,8 @@ mod tests {
             "d"
         }
 
-        fn verify(&self) -> Result<(), Text> {
-            if self.0 { Err(Text::new("changed", "已改动")) } else { Ok(()) }
+        fn verify(&self) -> Result<(), LocalizedText> {
+            if self.0 { Err(LocalizedText::new("changed", "已改动")) } else { Ok(()) }
         }
     }
 

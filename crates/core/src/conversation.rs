@@ -26,7 +26,7 @@ impl Role {
     }
 
     /// The role of that name.
-    pub fn named(name: &str) -> Option<Self> {
+    pub fn from_name(name: &str) -> Option<Self> {
         [Self::User, Self::Assistant, Self::Tool].into_iter().find(|role| role.name() == name)
     }
 }
@@ -75,7 +75,7 @@ pub struct TurnQuery {
 /// Storage of conversations.
 pub trait Conversations: Send + Sync {
     /// Appends a turn; durable when it returns.
-    fn say(&self, turn: Turn) -> BoxFuture<'_, Result<(), StoreError>>;
+    fn append_turn(&self, turn: Turn) -> BoxFuture<'_, Result<(), StoreError>>;
 
     /// The matching turns, oldest first.
     fn turns(&self, query: TurnQuery) -> BoxFuture<'_, Result<Vec<Turn>, StoreError>>;

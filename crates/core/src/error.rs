@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::json::RawJson;
-use crate::lang::{Lang, Say, Text};
+use crate::lang::{Lang, Localize, LocalizedText};
 use crate::outcome::ToolOutput;
 use crate::source::{ServerId, Source};
 use crate::tool::ToolName;
@@ -29,7 +29,7 @@ impl Effect {
 
 /// The reason why a call failed.
 #[derive(Debug, Clone, thiserror::Error)]
-#[error("{}", self.say(Lang::En))]
+#[error("{}", self.localize(Lang::En))]
 pub enum ToolError {
     /// There is no such tool, or not at the requested source.
     UnknownTool(Box<UnknownTool>),
@@ -66,14 +66,14 @@ pub enum ToolError {
     /// A tool call in text could not be parsed.
     UnreadableCall {
         /// The syntax error, and the correct syntax.
-        detail: Text,
+        detail: LocalizedText,
     },
     /// A server could not be reached.
     ConnectionFailed {
         /// The server.
         server: ServerId,
         /// The cause; with an unknown effect, a predicate about the server: "stopped during the call (exit 3)".
-        cause: Text,
+        cause: LocalizedText,
         /// The last lines of its standard error.
         stderr: Vec<String>,
         /// Whether the call may already have run.
@@ -121,7 +121,7 @@ pub enum ToolError {
     /// The tool ran and returned an error result.
     Failed {
         /// Its message, in both languages if the tool provides them.
-        message: Text,
+        message: LocalizedText,
         /// The complete output, if it contains more than text.
         output: Option<Box<ToolOutput>>,
     },
@@ -135,7 +135,7 @@ pub enum ToolError {
     /// The tool may change state, and its intent could not be written to the call log, so that it was not executed.
     NotRecorded {
         /// The cause.
-        cause: Text,
+        cause: LocalizedText,
     },
     /// Every candidate is quarantined: its definition differs from the approved one.
     Quarantined {
@@ -147,7 +147,7 @@ pub enum ToolError {
     /// The tool was not started, so that it had no effect.
     NotStarted {
         /// The cause and the next step.
-        why: Text,
+        why: LocalizedText,
     },
     /// The caller cancelled or disconnected.
     Cancelled,
@@ -169,7 +169,7 @@ pub struct UnknownTool {
     /// Other sources that have a tool of this name.
     pub elsewhere: Vec<Source>,
     /// Servers whose tools could not be listed, each with the reason.
-    pub unlisted: Vec<(ServerId, Text)>,
+    pub unlisted: Vec<(ServerId, LocalizedText)>,
 }
 
 /// A mismatch between the arguments and the schema.
@@ -180,7 +180,7 @@ pub struct ArgumentProblem {
     /// The expectation of the schema.
     pub expected: Expected,
     /// The actual value as JSON, shortened; `None` if it is missing.
-    pub came: Option<String>,
+    pub actual: Option<String>,
 }
 
 /// The expectation of a schema.
@@ -205,7 +205,7 @@ pub enum Expected {
 
 impl ToolError {
     /// An error that the tool itself reports.
-    pub fn failed(message: impl Into<Text>) -> Self {
+    pub fn failed(message: impl Into<LocalizedText>) -> Self {
         Self::Failed { message: message.into(), output: None }
     }
 
@@ -238,12 +238,12 @@ impl ToolError {
     pub fn brief(&self, lang: Lang) -> String {
         match self {
             Self::ConnectionFailed { server, cause, effect: Effect::Unknown, .. } => {
-                let cause = cause.say(lang);
-                lang.pick(format!("server `{server}` {cause}"), format!("服务器 `{server}` {cause}"))
+                let cause = cause.localize(lang);
+                lang.choose(format!("server `{server}` {cause}"), format!("服务器 `{server}` {cause}"))
             }
             Self::ConnectionFailed { server, cause, .. } => {
-                let cause = cause.say(lang);
-                lang.pick(
+                let cause = cause.localize(lang);
+                lang.choose(
                     format!("server `{server}` could not be reached: {cause}"),
                     format!("无法连接服务器 `{server}`：{cause}"),
                 )
@@ -252,16 +252,19 @@ impl ToolError {
                 let after = Seconds(*after);
                 let effect = match effect {
                     Effect::None => "",
-                    Effect::Unknown => lang.pick("; whether it took effect is unknown", "；是否生效未知"),
+                    Effect::Unknown => lang.choose("; whether it took effect is unknown", "；是否生效未知"),
                 };
-                lang.pick(format!("no answer within {after}{effect}"), format!("{after} 内没有回答{effect}"))
+                lang.choose(
+                    format!("no answer within {after}{effect}"),
+                    format!("{after} 内没有回答{effect}"),
+                )
             }
-            other => other.say(lang),
+            other => other.localize(lang),
         }
     }
 
     /// The last lines of a server's standard error before it failed.
-    pub fn last_words(&self) -> &[String] {
+    pub fn stderr_tail(&self) -> &[String] {
         match self {
             Self::ConnectionFailed { stderr, .. } => stderr,
             _ => &[],
@@ -313,36 +316,36 @@ impl From<&str> for ToolError {
     }
 }
 
-impl Say for ToolError {
-    fn say(&self, lang: Lang) -> String {
+impl Localize for ToolError {
+    fn localize(&self, lang: Lang) -> String {
         match self {
-            Self::UnknownTool(unknown) => unknown.say(lang),
+            Self::UnknownTool(unknown) => unknown.localize(lang),
             Self::UnknownSource { name, near } => {
                 let hint = if near.is_empty() {
-                    lang.pick("`toolhub servers list` lists the servers", "`toolhub servers list` 列出现有服务器").to_owned()
+                    lang.choose("`toolhub servers list` lists the servers", "`toolhub servers list` 列出现有服务器").to_owned()
                 } else {
                     let near = quoted(near);
-                    lang.pick(format!("did you mean {near}?"), format!("是否想用 {near}？"))
+                    lang.choose(format!("did you mean {near}?"), format!("是否想用 {near}？"))
                 };
-                lang.pick(
+                lang.choose(
                     format!("there is no source `{name}`, nothing was executed; {hint}"),
                     format!("没有来源 `{name}`，未执行任何操作；{hint}"),
                 )
             }
             Self::NoneCapable { capability, have: 0, known } => {
                 let known = known.join(", ");
-                lang.pick(
+                lang.choose(
                     format!("no tool is known to be good for `{capability}`; there is: {known}"),
                     format!("没有适用于 `{capability}` 的工具；现有类别：{known}"),
                 )
             }
-            Self::NoneCapable { capability, have: 1, .. } => lang.pick(
+            Self::NoneCapable { capability, have: 1, .. } => lang.choose(
                 format!(
                     "the one tool for `{capability}` does not accept these arguments; see `toolhub tools --tag {capability}`"
                 ),
                 format!("唯一的 `{capability}` 类工具不接受这些参数；见 `toolhub tools --tag {capability}`"),
             ),
-            Self::NoneCapable { capability, have, .. } => lang.pick(
+            Self::NoneCapable { capability, have, .. } => lang.choose(
                 format!(
                     "none of the {have} tools for `{capability}` accepts these arguments; see `toolhub tools --tag {capability}`"
                 ),
@@ -351,33 +354,33 @@ impl Say for ToolError {
                 ),
             ),
             Self::InvalidArguments { tool, problems } => {
-                let list = problems.iter().map(|problem| problem.say(lang)).collect::<Vec<_>>().join("; ");
-                lang.pick(
+                let list = problems.iter().map(|problem| problem.localize(lang)).collect::<Vec<_>>().join("; ");
+                lang.choose(
                     format!("wrong arguments for `{tool}`: {list}; see `toolhub tools show {tool}`"),
                     format!("`{tool}` 的参数不对：{list}；用 `toolhub tools show {tool}` 查看参数"),
                 )
             }
-            Self::UnusableSchema { tool, detail } => lang.pick(
+            Self::UnusableSchema { tool, detail } => lang.choose(
                 format!(
                     "the schema of `{tool}` cannot be used, so its arguments cannot be checked: {detail}"
                 ),
                 format!("`{tool}` 的参数模式无法使用，不能检查参数：{detail}"),
             ),
-            Self::UnreadableCall { detail } => detail.say(lang),
+            Self::UnreadableCall { detail } => detail.localize(lang),
             Self::ConnectionFailed { server, stderr, effect, .. } => {
                 let mut text = self.brief(lang);
                 if *effect == Effect::Unknown {
-                    text += lang.pick(
+                    text += lang.choose(
                         "; whether it took effect is unknown",
                         "；是否生效未知",
                     );
                 }
-                text += &lang.pick(
+                text += &lang.choose(
                     format!("; check it with `toolhub servers test {server}`"),
                     format!("；用 `toolhub servers test {server}` 检查"),
                 );
                 if !stderr.is_empty() {
-                    text += lang.pick("\nlast stderr output:", "\nstderr 的最后输出：");
+                    text += lang.choose("\nlast stderr output:", "\nstderr 的最后输出：");
                     for line in stderr {
                         text += "\n  ";
                         text += line;
@@ -388,60 +391,60 @@ impl Say for ToolError {
             Self::HttpStatus { server, status, body, effect, .. } => {
                 let mut said = if body.is_empty() { String::new() } else { format!(": {body}") };
                 if *effect == Effect::Unknown {
-                    said += lang.pick("; whether the call took effect is unknown", "；调用是否生效未知");
+                    said += lang.choose("; whether the call took effect is unknown", "；调用是否生效未知");
                 }
                 let hint = match status {
-                    401 | 403 => lang.pick(
+                    401 | 403 => lang.choose(
                         "; it wants to know who is calling: set `headers` for it in mcp.json",
                         "；它要求身份验证：请在 mcp.json 中为它设置 `headers`",
                     ),
-                    404 => lang.pick("; check the path of its url", "；请检查 url 的路径"),
+                    404 => lang.choose("; check the path of its url", "；请检查 url 的路径"),
                     _ => "",
                 };
-                lang.pick(
+                lang.choose(
                     format!("server `{server}` answered with HTTP status {status}{said}{hint}"),
                     format!("服务器 `{server}` 返回 HTTP 状态 {status}{said}{hint}"),
                 )
             }
-            Self::LoginNeeded { server } => lang.pick(
+            Self::LoginNeeded { server } => lang.choose(
                 format!("server `{server}` wants you to log in: run `toolhub servers login {server}`"),
                 format!("服务器 `{server}` 需要登录：请运行 `toolhub servers login {server}`"),
             ),
-            Self::Protocol { server, code, message, .. } => lang.pick(
+            Self::Protocol { server, code, message, .. } => lang.choose(
                 format!("server `{server}` answered with MCP error {code}: {message}"),
                 format!("服务器 `{server}` 返回 MCP 错误 {code}：{message}"),
             ),
-            Self::Unreadable { server, detail } => lang.pick(
+            Self::Unreadable { server, detail } => lang.choose(
                 format!("the answer of server `{server}` could not be read: {detail}"),
                 format!("无法读懂服务器 `{server}` 的回答：{detail}"),
             ),
-            Self::Failed { message, .. } => message.say(lang),
+            Self::Failed { message, .. } => message.localize(lang),
             Self::TimedOut { .. } => {
                 let text = self.brief(lang);
-                lang.pick(
+                lang.choose(
                     format!("{text}; allow more with `--timeout`"),
                     format!("{text}；可用 `--timeout` 延长"),
                 )
             }
-            Self::NotRecorded { cause } => lang.pick(
-                format!("not executed: the call log is unavailable ({}). Fix the store (`toolhub doctor` tests it) or set `[store] required = false`", cause.say(lang)),
-                format!("未执行：调用日志不可用（{}）。请修复存储（可用 `toolhub doctor` 检查），或设置 `[store] required = false`", cause.say(lang)),
+            Self::NotRecorded { cause } => lang.choose(
+                format!("not executed: the call log is unavailable ({}). Fix the store (`toolhub doctor` tests it) or set `[store] required = false`", cause.localize(lang)),
+                format!("未执行：调用日志不可用（{}）。请修复存储（可用 `toolhub doctor` 检查），或设置 `[store] required = false`", cause.localize(lang)),
             ),
-            Self::Quarantined { tool, place: Source::Skill } => lang.pick(
+            Self::Quarantined { tool, place: Source::Skill } => lang.choose(
                 format!("`{tool}` is held back until you approve its skill as it is now: read it with `toolhub skills show {tool}`, then `toolhub skills approve {tool}`"),
                 format!("`{tool}` 所属的技能尚未按现状批准，暂被隔离：先用 `toolhub skills show {tool}` 查看，再用 `toolhub skills approve {tool}` 批准"),
             ),
-            Self::Quarantined { tool, place } => lang.pick(
+            Self::Quarantined { tool, place } => lang.choose(
                 format!("`{tool}` of {place} is held back: it is not what was approved; see `toolhub tools diff {tool} --source {place}`, then `toolhub tools approve {tool} --source {place}`"),
                 format!("{place} 的 `{tool}` 已被隔离：与批准的定义不同；先看 `toolhub tools diff {tool} --source {place}`，再用 `toolhub tools approve {tool} --source {place}` 批准"),
             ),
-            Self::NotStarted { why } => why.say(lang),
-            Self::Cancelled => lang.pick("cancelled", "已取消").to_owned(),
+            Self::NotStarted { why } => why.localize(lang),
+            Self::Cancelled => lang.choose("cancelled", "已取消").to_owned(),
             Self::Panicked => lang
-                .pick("the tool crashed; this is a bug in the tool", "工具崩溃了，这是该工具的缺陷")
+                .choose("the tool crashed; this is a bug in the tool", "工具崩溃了，这是该工具的缺陷")
                 .to_owned(),
             Self::Internal => lang
-                .pick(
+                .choose(
                     "something went wrong inside toolhub; run with `--trace` for more",
                     "toolhub 内部出错，用 `--trace` 查看详情",
                 )
@@ -450,39 +453,39 @@ impl Say for ToolError {
     }
 }
 
-impl Say for UnknownTool {
-    fn say(&self, lang: Lang) -> String {
+impl Localize for UnknownTool {
+    fn localize(&self, lang: Lang) -> String {
         let tool = &self.tool;
         let mut text = match &self.server {
-            Some(server) => lang.pick(
+            Some(server) => lang.choose(
                 format!("server `{server}` has no tool `{tool}`"),
                 format!("服务器 `{server}` 没有工具 `{tool}`"),
             ),
-            None => lang.pick(format!("there is no tool `{tool}`"), format!("没有工具 `{tool}`")),
+            None => lang.choose(format!("there is no tool `{tool}`"), format!("没有工具 `{tool}`")),
         };
         if !self.elsewhere.is_empty() {
             let places = quoted(&self.elsewhere);
-            text += &lang.pick(
+            text += &lang.choose(
                 format!("; it exists in {places}: leave out the source, or name that one"),
                 format!("；它在 {places} 中：省略 source，或改用该来源"),
             );
         } else if !self.near.is_empty() {
             let near = quoted(&self.near);
-            text += &lang.pick(format!("; did you mean {near}?"), format!("；是否想用 {near}？"));
+            text += &lang.choose(format!("; did you mean {near}?"), format!("；是否想用 {near}？"));
         } else {
-            text += lang.pick("; `toolhub tools` lists what there is", "；`toolhub tools` 列出所有工具");
+            text += lang.choose("; `toolhub tools` lists what there is", "；`toolhub tools` 列出所有工具");
         }
         let most = 2;
         if self.unlisted.len() > most {
             let more = self.unlisted.len() - most;
-            text += &lang.pick(
+            text += &lang.choose(
                 format!("; {more} more servers could not be asked, see `toolhub servers test`"),
                 format!("；另有 {more} 个服务器无法询问，见 `toolhub servers test`"),
             );
         }
         for (server, cause) in self.unlisted.iter().take(most) {
-            let cause = cause.say(lang);
-            text += &lang.pick(
+            let cause = cause.localize(lang);
+            text += &lang.choose(
                 format!("; the tools of server `{server}` are not known: {cause}"),
                 format!("；服务器 `{server}` 的工具未知：{cause}"),
             );
@@ -491,41 +494,41 @@ impl Say for UnknownTool {
     }
 }
 
-impl Say for ArgumentProblem {
-    fn say(&self, lang: Lang) -> String {
+impl Localize for ArgumentProblem {
+    fn localize(&self, lang: Lang) -> String {
         if let Expected::More(count) = self.expected {
-            return lang.pick(format!("and {count} more"), format!("另有 {count} 处"));
+            return lang.choose(format!("and {count} more"), format!("另有 {count} 处"));
         }
         let name = if self.argument.is_empty() {
-            lang.pick("the arguments", "参数").to_owned()
+            lang.choose("the arguments", "参数").to_owned()
         } else {
             format!("`{}`", self.argument)
         };
         let expected = match &self.expected {
-            Expected::Present => return lang.pick(format!("{name} is missing"), format!("缺少 {name}")),
+            Expected::Present => return lang.choose(format!("{name} is missing"), format!("缺少 {name}")),
             Expected::Absent { near: Some(near) } => {
-                return lang.pick(
+                return lang.choose(
                     format!("there is no argument {name} (did you mean `{near}`?)"),
                     format!("没有参数 {name}（是否想用 `{near}`？）"),
                 );
             }
             Expected::Absent { near: None } => {
-                return lang.pick(format!("there is no argument {name}"), format!("没有参数 {name}"));
+                return lang.choose(format!("there is no argument {name}"), format!("没有参数 {name}"));
             }
-            Expected::Type(types) => types.join(lang.pick(" or ", " 或 ")),
+            Expected::Type(types) => types.join(lang.choose(" or ", " 或 ")),
             Expected::OneOf(values) => {
                 let values = values.join(", ");
-                lang.pick(format!("one of {values}"), format!("{values} 之一"))
+                lang.choose(format!("one of {values}"), format!("{values} 之一"))
             }
             Expected::Rule(rule) => rule.clone(),
             Expected::More(count) => count.to_string(),
         };
-        match &self.came {
-            Some(came) => lang.pick(
-                format!("{name} should be {expected}, got {came}"),
-                format!("{name} 应为 {expected}，实际为 {came}"),
+        match &self.actual {
+            Some(actual) => lang.choose(
+                format!("{name} should be {expected}, got {actual}"),
+                format!("{name} 应为 {expected}，实际为 {actual}"),
             ),
-            None => lang.pick(format!("{name} should be {expected}"), format!("{name} 应为 {expected}")),
+            None => lang.choose(format!("{name} should be {expected}"), format!("{name} 应为 {expected}")),
         }
     }
 }

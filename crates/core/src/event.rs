@@ -4,7 +4,7 @@ use std::time::{Duration, SystemTime};
 
 use crate::access_record::AccessRecord;
 use crate::call::CallId;
-use crate::lang::{Lang, Say, Text};
+use crate::lang::{Lang, Localize, LocalizedText};
 use crate::source::{ServerId, Source};
 use crate::tool::ToolName;
 use crate::trace::TraceContext;
@@ -42,7 +42,7 @@ pub enum EventKind {
         /// The strategy.
         strategy: &'static str,
         /// The reasons.
-        reasons: Vec<Text>,
+        reasons: Vec<LocalizedText>,
     },
     /// A connection to a server is being established, on demand.
     Connecting {
@@ -65,7 +65,7 @@ pub enum EventKind {
         /// The server.
         server: ServerId,
         /// The cause.
-        cause: Text,
+        cause: LocalizedText,
     },
     /// A server's tools have been listed.
     Listed {
@@ -74,7 +74,7 @@ pub enum EventKind {
         /// Number of usable tools.
         tools: usize,
         /// Unusable tools, each with the reason.
-        skipped: Vec<Text>,
+        skipped: Vec<LocalizedText>,
     },
     /// An attempt to call a candidate has started.
     AttemptStarted {
@@ -104,7 +104,7 @@ pub enum EventKind {
         /// Their sources.
         sources: Vec<Source>,
         /// Agreements and conflicts of the sources.
-        note: Text,
+        note: LocalizedText,
     },
     /// A failed attempt is retried after a pause.
     Retrying {
@@ -123,25 +123,25 @@ pub enum EventKind {
         message: Option<String>,
     },
     /// A server sends a request to the caller (elicitation, sampling); the deadline of the call is suspended.
-    Questioned {
+    InputRequested {
         /// The MCP method of the request.
         method: String,
     },
     /// The request to the caller is answered.
-    Answered,
+    InputReceived,
     /// A message or incident of a server.
     ServerNote {
         /// The server.
         server: ServerId,
         /// The text.
-        text: Text,
+        text: LocalizedText,
     },
     /// Reports whether a running `toolhub serve` connects to a server instead of this process.
     RunningHub {
         /// The server.
         server: ServerId,
         /// Confirmation, or the reason why not.
-        text: Text,
+        text: LocalizedText,
     },
     /// The call has ended.
     CallFinished {
@@ -151,14 +151,14 @@ pub enum EventKind {
         took: Duration,
     },
     /// A request to a language model was sent.
-    ModelAsked {
+    ModelRequested {
         /// The model.
         model: String,
         /// The purpose of the request.
-        purpose: Text,
+        purpose: LocalizedText,
     },
     /// A language model has replied.
-    ModelAnswered {
+    ModelReplied {
         /// Duration of the request.
         took: Duration,
         /// Input and output tokens, if reported.
@@ -167,14 +167,14 @@ pub enum EventKind {
     /// A request to a language model failed.
     ModelFailed {
         /// The cause.
-        why: Text,
+        why: LocalizedText,
     },
     /// A plan for a request is ready.
     Planned {
         /// Its steps.
         steps: Vec<String>,
         /// Problems: steps that are impossible or lack information.
-        problems: Vec<Text>,
+        problems: Vec<LocalizedText>,
     },
     /// A step of a plan has started.
     StepStarted {
@@ -192,7 +192,7 @@ pub enum EventKind {
         /// Duration of the step.
         took: Duration,
         /// The error, if the step failed.
-        error: Option<Text>,
+        error: Option<LocalizedText>,
     },
     /// The trace context of the call. With a source, that of the attempt there, as sent to its server.
     Traced {
@@ -202,110 +202,112 @@ pub enum EventKind {
         trace: TraceContext,
     },
     /// The caller disconnected or cancelled before the call ended.
-    CallGivenUp,
+    CallAbandoned,
     /// A request of a gateway client was answered.
-    Served(Box<AccessRecord>),
+    RequestServed(Box<AccessRecord>),
     /// An internal error of toolhub, in full.
-    Fault {
+    InternalError {
         /// Details of the error.
         detail: String,
     },
 }
 
-impl Say for EventKind {
-    fn say(&self, lang: Lang) -> String {
+impl Localize for EventKind {
+    fn localize(&self, lang: Lang) -> String {
         match self {
-            Self::CallStarted { tool } => lang.pick(format!("call `{tool}`"), format!("调用 `{tool}`")),
+            Self::CallStarted { tool } => lang.choose(format!("call `{tool}`"), format!("调用 `{tool}`")),
             Self::Routed { candidates, strategy, reasons } => {
                 let order = candidates.iter().map(ToString::to_string).collect::<Vec<_>>().join(" → ");
-                let why = reasons.iter().map(|reason| reason.say(lang)).collect::<Vec<_>>();
-                let why = why.join(lang.pick("; ", "；"));
-                lang.pick(
+                let why = reasons.iter().map(|reason| reason.localize(lang)).collect::<Vec<_>>();
+                let why = why.join(lang.choose("; ", "；"));
+                lang.choose(
                     format!("route: {order} ({strategy}): {why}"),
                     format!("路由：{order}（{strategy}）：{why}"),
                 )
             }
             Self::Connecting { server } => {
-                lang.pick(format!("connecting to `{server}`"), format!("正在连接 `{server}`"))
+                lang.choose(format!("connecting to `{server}`"), format!("正在连接 `{server}`"))
             }
-            Self::Connected { server, era, peer, took } => lang.pick(
+            Self::Connected { server, era, peer, took } => lang.choose(
                 format!("connected to `{server}` ({peer}, {era}) in {} ms", took.as_millis()),
                 format!("已连接 `{server}`（{peer}，{era}），用时 {} 毫秒", took.as_millis()),
             ),
             Self::ConnectFailed { server, cause } => {
-                let cause = cause.say(lang);
-                lang.pick(
+                let cause = cause.localize(lang);
+                lang.choose(
                     format!("could not connect to `{server}`: {cause}"),
                     format!("无法连接 `{server}`：{cause}"),
                 )
             }
             Self::Listed { server, tools, skipped } => {
                 let s = if *tools == 1 { "" } else { "s" };
-                let mut text = lang
-                    .pick(format!("`{server}` has {tools} tool{s}"), format!("`{server}` 有 {tools} 个工具"));
+                let mut text = lang.choose(
+                    format!("`{server}` has {tools} tool{s}"),
+                    format!("`{server}` 有 {tools} 个工具"),
+                );
                 if !skipped.is_empty() {
-                    let list = skipped.iter().map(|skipped| skipped.say(lang)).collect::<Vec<_>>();
-                    let list = list.join(lang.pick("; ", "；"));
-                    text += &lang.pick(format!(", skipped: {list}"), format!("，跳过：{list}"));
+                    let list = skipped.iter().map(|skipped| skipped.localize(lang)).collect::<Vec<_>>();
+                    let list = list.join(lang.choose("; ", "；"));
+                    text += &lang.choose(format!(", skipped: {list}"), format!("，跳过：{list}"));
                 }
                 text
             }
             Self::AttemptStarted { source } => {
-                lang.pick(format!("trying {source}"), format!("尝试 {source}"))
+                lang.choose(format!("trying {source}"), format!("尝试 {source}"))
             }
-            Self::Sending => lang.pick("calling", "正在调用").to_owned(),
-            Self::AttemptFinished { source, took, error: None } => lang.pick(
+            Self::Sending => lang.choose("calling", "正在调用").to_owned(),
+            Self::AttemptFinished { source, took, error: None } => lang.choose(
                 format!("{source} succeeded in {} ms", took.as_millis()),
                 format!("{source} 成功，用时 {} 毫秒", took.as_millis()),
             ),
-            Self::AttemptFinished { source, took, error: Some(error) } => lang.pick(
+            Self::AttemptFinished { source, took, error: Some(error) } => lang.choose(
                 format!("{source} failed after {} ms: {error}", took.as_millis()),
                 format!("{source} 失败，用时 {} 毫秒：{error}", took.as_millis()),
             ),
-            Self::AttemptCancelled { source, took } => lang.pick(
+            Self::AttemptCancelled { source, took } => lang.choose(
                 format!("{source} cancelled after {} ms: not needed any more", took.as_millis()),
                 format!("{source} 已取消，用时 {} 毫秒：不再需要", took.as_millis()),
             ),
-            Self::Merged { note, .. } => note.say(lang),
-            Self::Retrying { source, pause } => lang.pick(
+            Self::Merged { note, .. } => note.localize(lang),
+            Self::Retrying { source, pause } => lang.choose(
                 format!("trying {source} again in {} ms", pause.as_millis()),
                 format!("{} 毫秒后重试 {source}", pause.as_millis()),
             ),
             Self::Progress { progress, total, message } => {
                 let of = total.map(|total| format!("/{total}")).unwrap_or_default();
                 let message = message.as_deref().map(|text| format!(" {text}")).unwrap_or_default();
-                lang.pick(
+                lang.choose(
                     format!("progress {progress}{of}{message}"),
                     format!("进度 {progress}{of}{message}"),
                 )
             }
-            Self::Questioned { method } => {
-                lang.pick(format!("the caller is asked: {method}"), format!("向调用方提问：{method}"))
+            Self::InputRequested { method } => {
+                lang.choose(format!("the caller is asked: {method}"), format!("向调用方提问：{method}"))
             }
-            Self::Answered => lang.pick("the question is settled", "提问已有结果").to_owned(),
+            Self::InputReceived => lang.choose("the question is settled", "提问已有结果").to_owned(),
             Self::ServerNote { server, text } | Self::RunningHub { server, text } => {
-                format!("`{server}`: {}", text.say(lang))
+                format!("`{server}`: {}", text.localize(lang))
             }
-            Self::CallFinished { success: true, took } => lang.pick(
+            Self::CallFinished { success: true, took } => lang.choose(
                 format!("done in {} ms", took.as_millis()),
                 format!("完成，用时 {} 毫秒", took.as_millis()),
             ),
-            Self::CallFinished { success: false, took } => lang.pick(
+            Self::CallFinished { success: false, took } => lang.choose(
                 format!("failed after {} ms", took.as_millis()),
                 format!("失败，用时 {} 毫秒", took.as_millis()),
             ),
-            Self::ModelAsked { model, purpose } => {
-                let purpose = purpose.say(lang);
-                lang.pick(format!("asking {model}: {purpose}"), format!("询问 {model}：{purpose}"))
+            Self::ModelRequested { model, purpose } => {
+                let purpose = purpose.localize(lang);
+                lang.choose(format!("asking {model}: {purpose}"), format!("询问 {model}：{purpose}"))
             }
-            Self::ModelAnswered { took, tokens } => {
+            Self::ModelReplied { took, tokens } => {
                 let tokens = tokens.map(|(read, written)| {
-                    lang.pick(
+                    lang.choose(
                         format!(", {read} tokens read, {written} written"),
                         format!("，读入 {read} 词元，写出 {written} 词元"),
                     )
                 });
-                lang.pick(
+                lang.choose(
                     format!(
                         "the model answered in {} ms{}",
                         took.as_millis(),
@@ -315,37 +317,39 @@ impl Say for EventKind {
                 )
             }
             Self::ModelFailed { why } => {
-                let why = why.say(lang);
-                lang.pick(format!("no answer from the model: {why}"), format!("模型没有回答：{why}"))
+                let why = why.localize(lang);
+                lang.choose(format!("no answer from the model: {why}"), format!("模型没有回答：{why}"))
             }
             Self::Planned { steps, problems } => {
-                let problems = problems.iter().map(|problem| problem.say(lang));
+                let problems = problems.iter().map(|problem| problem.localize(lang));
                 let all: Vec<String> = steps.iter().cloned().chain(problems).collect();
-                let all = all.join(lang.pick("; ", "；"));
-                lang.pick(format!("plan: {all}"), format!("计划：{all}"))
+                let all = all.join(lang.choose("; ", "；"));
+                lang.choose(format!("plan: {all}"), format!("计划：{all}"))
             }
             Self::StepStarted { step, description, tool } => {
                 let tool = tool.as_ref().map(|tool| format!(" (`{tool}`)")).unwrap_or_default();
-                lang.pick(
+                lang.choose(
                     format!("step {step}: {description}{tool}"),
                     format!("步骤 {step}：{description}{tool}"),
                 )
             }
-            Self::StepFinished { step, took, error: None } => lang.pick(
+            Self::StepFinished { step, took, error: None } => lang.choose(
                 format!("step {step} done in {} ms", took.as_millis()),
                 format!("步骤 {step} 完成，用时 {} 毫秒", took.as_millis()),
             ),
             Self::StepFinished { step, took, error: Some(error) } => {
-                let (error, took) = (error.say(lang), took.as_millis());
-                lang.pick(
+                let (error, took) = (error.localize(lang), took.as_millis());
+                lang.choose(
                     format!("step {step} failed after {took} ms: {error}"),
                     format!("步骤 {step} 失败，用时 {took} 毫秒：{error}"),
                 )
             }
-            Self::Traced { trace, .. } => lang.pick(format!("trace {trace}"), format!("追踪 {trace}")),
-            Self::CallGivenUp => lang.pick("the caller went away", "调用方已离开").to_owned(),
-            Self::Served(request) => request.say(lang),
-            Self::Fault { detail } => lang.pick(format!("fault: {detail}"), format!("内部错误：{detail}")),
+            Self::Traced { trace, .. } => lang.choose(format!("trace {trace}"), format!("追踪 {trace}")),
+            Self::CallAbandoned => lang.choose("the caller went away", "调用方已离开").to_owned(),
+            Self::RequestServed(request) => request.localize(lang),
+            Self::InternalError { detail } => {
+                lang.choose(format!("fault: {detail}"), format!("内部错误：{detail}"))
+            }
         }
     }
 }

@@ -27,7 +27,7 @@ pub struct SseParser {
 
 impl SseParser {
     /// Number of buffered bytes of an incomplete event.
-    pub fn held(&self) -> usize {
+    pub fn buffered_bytes(&self) -> usize {
         self.line.len() + self.event.data.len()
     }
 

@@ -6,7 +6,7 @@ use crate::tool::Tool;
 
 /// A search hit.
 #[derive(Debug, Clone)]
-pub struct Found {
+pub struct SearchHit {
     /// The tool, with its capabilities.
     pub tool: Tool,
     /// Relevance, comparable only within one search.
@@ -17,18 +17,18 @@ pub struct Found {
 
 /// The result of a search.
 #[derive(Debug, Clone, Default)]
-pub struct Search {
+pub struct SearchResult {
     /// The best tools, best first, relevant or not.
-    pub hits: Vec<Found>,
+    pub hits: Vec<SearchHit>,
     /// Whether any of them is relevant.
     pub fits: bool,
     /// Confidence in that, from 0 to 1.
     pub confidence: f64,
 }
 
-impl Search {
+impl SearchResult {
     /// The tools to show; empty if none is relevant.
-    pub fn fitting(&self) -> &[Found] {
+    pub fn fitting(&self) -> &[SearchHit] {
         if self.fits { &self.hits } else { &[] }
     }
 }
@@ -36,11 +36,11 @@ impl Search {
 /// Searches the tools of the catalog.
 pub trait ToolFinder: Send + Sync {
     /// The best tools for a request in natural language.
-    fn search<'a>(&'a self, request: &'a str, limit: usize) -> BoxFuture<'a, Search>;
+    fn search<'a>(&'a self, request: &'a str, limit: usize) -> BoxFuture<'a, SearchResult>;
 
     /// The descriptions of all tools of this name, from all sources; the one that a call would use is first.
     fn describe(&self, name: &str) -> Vec<RawObject>;
 
     /// Similar names for an unknown name.
-    fn near(&self, name: &str) -> Vec<String>;
+    fn similar_names(&self, name: &str) -> Vec<String>;
 }

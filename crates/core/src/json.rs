@@ -64,7 +64,7 @@ impl RawJson {
 
     /// Copies the text into its own allocation, for values that outlive the message that contained them.
     #[must_use]
-    pub fn apart(&self) -> Self {
+    pub fn detach(&self) -> Self {
         Self(ByteString::from(self.get()))
     }
 
@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_said_is_seen_at_once() {
+    fn might_contain_rules_out_absent_members() {
         let check = |text: &str, expect: bool| {
             assert_eq!(RawJson::parse(text).unwrap().might_contain("isError", "true"), expect, "{text}");
         };

@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::call::CallId;
 use crate::error::Seconds;
 use crate::json::RawJson;
-use crate::lang::{Lang, Say, Text};
+use crate::lang::{Lang, Localize, LocalizedText};
 use crate::ports::BoxFuture;
 use crate::tool::ToolName;
 
@@ -33,7 +33,7 @@ pub struct ModelCall {
     /// The source that the model names; the prompt never requests one.
     pub source: Option<String>,
     /// The repairs that parsing needed.
-    pub repaired: Vec<Text>,
+    pub repaired: Vec<LocalizedText>,
 }
 
 /// A message of a chat.
@@ -83,7 +83,7 @@ pub struct ChatRequest {
     /// The tools it may call.
     pub tools: Vec<OfferedTool>,
     /// Whether the tools are sent as definitions or described in `system`.
-    pub tool_texts: ToolTexts,
+    pub tool_presentation: ToolPresentation,
     /// Whether the model may call tools.
     pub choice: ToolChoice,
     /// The name and the JSON Schema of a structured answer, if one is required.
@@ -103,7 +103,7 @@ impl ChatRequest {
             system: system.into(),
             messages: Vec::new(),
             tools: Vec::new(),
-            tool_texts: ToolTexts::Apart,
+            tool_presentation: ToolPresentation::Native,
             choice: ToolChoice::Free,
             answer_schema: None,
             max_tokens: None,
@@ -122,18 +122,18 @@ impl ChatRequest {
 
 /// A part of a streamed reply.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Spoken {
+pub enum ReplyDelta {
     /// Text of the answer.
     Text(String),
     /// Text of the reasoning, which is not part of the answer.
     Thought(String),
     /// The model starts to write a call of this tool.
-    CallBegun(ToolName),
+    ToolCallStarted(ToolName),
 }
 
 /// The reason why a reply ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Stop {
+pub enum StopReason {
     /// The answer is complete.
     #[default]
     End,
@@ -164,24 +164,24 @@ pub struct ChatReply {
     /// The requested tool calls.
     pub calls: Vec<ModelCall>,
     /// Errors of tool calls that could not be parsed, with the correct syntax, to be sent back to the model.
-    pub unreadable: Vec<Text>,
+    pub unreadable: Vec<LocalizedText>,
     /// The reason why it ended.
-    pub stop: Stop,
+    pub stop: StopReason,
     /// Token usage, if reported.
     pub usage: Option<Usage>,
 }
 
 /// Receives parts of a reply while it is streamed. Must not block.
-pub type Listener<'a> = &'a (dyn Fn(Spoken) + Send + Sync);
+pub type ReplyListener<'a> = &'a (dyn Fn(ReplyDelta) + Send + Sync);
 
 /// How tools are presented to a model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub enum ToolTexts {
+pub enum ToolPresentation {
     /// As native tool definitions of the request.
     #[default]
-    Apart,
+    Native,
     /// In the system prompt, with the syntax of calls: the model writes calls as text.
-    InSystem,
+    InSystemPrompt,
 }
 
 /// A language model.
@@ -190,21 +190,21 @@ pub trait LanguageModel: Send + Sync + std::fmt::Debug {
     fn name(&self) -> &str;
 
     /// How tools are presented to it.
-    fn tool_texts(&self) -> ToolTexts {
-        ToolTexts::Apart
+    fn tool_presentation(&self) -> ToolPresentation {
+        ToolPresentation::Native
     }
 
     /// Sends a request and streams the reply. Dropping the future cancels the request.
     fn chat<'a>(
         &'a self,
         request: &'a ChatRequest,
-        heard: Listener<'a>,
+        heard: ReplyListener<'a>,
     ) -> BoxFuture<'a, Result<ChatReply, ModelError>>;
 }
 
 /// The reason why a request to a model failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{}", self.say(Lang::En))]
+#[error("{}", self.localize(Lang::En))]
 pub enum ModelError {
     /// It could not be reached.
     Unreachable {
@@ -244,7 +244,7 @@ pub enum ModelError {
         after: Duration,
     },
     /// The reply was cut off.
-    BrokenOff {
+    Truncated {
         /// The model.
         model: String,
         /// Details.
@@ -264,37 +264,37 @@ fn whole(time: Duration) -> Duration {
     if time < Duration::from_secs(1) { time } else { Duration::from_secs(time.as_secs_f64().round() as u64) }
 }
 
-impl Say for ModelError {
-    fn say(&self, lang: Lang) -> String {
+impl Localize for ModelError {
+    fn localize(&self, lang: Lang) -> String {
         match self {
-            Self::Unreachable { model, cause } => lang.pick(
+            Self::Unreachable { model, cause } => lang.choose(
                 format!("the model `{model}` cannot be reached: {cause}; `toolhub doctor` says what is configured"),
                 format!("无法连接模型 `{model}`：{cause}；`toolhub doctor` 会说明当前配置"),
             ),
-            Self::Unauthorized { model, detail } => lang.pick(
+            Self::Unauthorized { model, detail } => lang.choose(
                 format!("the model `{model}` does not accept the key: {detail}; check `[llm] key` or the environment"),
                 format!("模型 `{model}` 不接受密钥：{detail}；请检查 `[llm] key` 或环境变量"),
             ),
             Self::Busy { model, retry_after } => {
                 let wait = |text: &str| retry_after.map(|wait| text.replace("{}", &wait.as_secs().to_string()));
-                lang.pick(
+                lang.choose(
                     format!("the model `{model}` is asked too much{}", wait(": try again in {} s").unwrap_or_default()),
                     format!("模型 `{model}` 请求过多{}", wait("：请 {} 秒后再试").unwrap_or_default()),
                 )
             }
-            Self::Refused { model, status, detail } => lang.pick(
+            Self::Refused { model, status, detail } => lang.choose(
                 format!("the model `{model}` refused the request with status {status}: {detail}"),
                 format!("模型 `{model}` 拒绝了请求，状态 {status}：{detail}"),
             ),
-            Self::TimedOut { model, after } => lang.pick(
+            Self::TimedOut { model, after } => lang.choose(
                 format!("the model `{model}` gave no answer within {}", Seconds(whole(*after))),
                 format!("模型 `{model}` 在 {} 内没有回答", Seconds(whole(*after))),
             ),
-            Self::BrokenOff { model, detail } => lang.pick(
+            Self::Truncated { model, detail } => lang.choose(
                 format!("the answer of the model `{model}` broke off: {detail}"),
                 format!("模型 `{model}` 的回答中断：{detail}"),
             ),
-            Self::Unreadable { model, detail } => lang.pick(
+            Self::Unreadable { model, detail } => lang.choose(
                 format!("the answer of the model `{model}` cannot be read: {detail}"),
                 format!("模型 `{model}` 的回答无法读取：{detail}"),
             ),

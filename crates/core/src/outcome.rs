@@ -4,10 +4,10 @@ use std::sync::OnceLock;
 use std::time::Duration;
 
 use crate::call::CallId;
+use crate::call_log::RecordId;
 use crate::error::ToolError;
 use crate::json::{RawJson, RawObject};
-use crate::lang::{Lang, Say, Text};
-use crate::memory::RecordId;
+use crate::lang::{Lang, Localize, LocalizedText};
 use crate::source::Source;
 use crate::tool::ToolName;
 
@@ -142,14 +142,14 @@ pub struct Verification {
     /// Confidence from 0 to 1.
     pub confidence: f64,
     /// The issues.
-    pub issues: Vec<Text>,
+    pub issues: Vec<LocalizedText>,
 }
 
 /// How a result was merged from several.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Synthesis {
     /// Agreements and conflicts of the sources.
-    pub note: Text,
+    pub note: LocalizedText,
     /// Whether the sources contradict each other.
     pub conflict: bool,
 }
@@ -178,7 +178,7 @@ pub struct Outcome {
     /// The result of plausibility checks, if they ran.
     pub verification: Option<Verification>,
     /// Corrections of the call's text and of its arguments.
-    pub repaired: Vec<Text>,
+    pub repaired: Vec<LocalizedText>,
 }
 
 impl Outcome {
@@ -226,7 +226,7 @@ impl Outcome {
             }
             Err(error) => {
                 shown.set("result", RawJson::null());
-                shown.set("error", error.say(lang));
+                shown.set("error", error.localize(lang));
                 meta.set("error_kind", error.kind());
                 meta.set("effect", error.effect().name());
             }
@@ -237,7 +237,7 @@ impl Outcome {
     fn meta(&self, lang: Lang) -> RawObject {
         let sources: Vec<String> = self.sources.iter().map(ToString::to_string).collect();
         let confidence = self.verification.as_ref().map(|found| found.confidence);
-        let repaired: Vec<String> = self.repaired.iter().map(|mended| mended.say(lang)).collect();
+        let repaired: Vec<String> = self.repaired.iter().map(|mended| mended.localize(lang)).collect();
         let mut meta = RawObject::default()
             .with("source", RawJson::of(&sources.first()))
             .with("synthesized", self.synthesis.is_some())
@@ -251,12 +251,12 @@ impl Outcome {
             .with("repaired", RawJson::of(&repaired))
             .with("confidence", RawJson::of(&confidence));
         if let Some(synthesis) = &self.synthesis {
-            meta.set("synthesis", synthesis.note.say(lang));
+            meta.set("synthesis", synthesis.note.localize(lang));
             meta.set("conflict", synthesis.conflict);
         }
         if let Some(found) = &self.verification {
             meta.set("verified", found.verified);
-            let issues: Vec<String> = found.issues.iter().map(|issue| issue.say(lang)).collect();
+            let issues: Vec<String> = found.issues.iter().map(|issue| issue.localize(lang)).collect();
             meta.set("issues", RawJson::of(&issues));
         }
         let failed: Vec<RawObject> =
@@ -284,7 +284,7 @@ impl AttemptRecord {
             RawObject::default()
                 .with("source", self.source.to_string())
                 .with("error_kind", error.kind())
-                .with("error", error.say(lang))
+                .with("error", error.localize(lang))
                 .with("duration_ms", self.took.as_millis() as u64),
         )
     }

@@ -7,13 +7,13 @@ use std::time::{Duration, SystemTime};
 
 use crate::approval::Approvals;
 use crate::call::{CallId, ToolCall};
-use crate::caller::CallerLink;
+use crate::call_log::{CallHistory, CallLog};
+use crate::caller::CallerHandle;
 use crate::conversation::Conversations;
 use crate::error::{Seconds, ToolError};
 use crate::event::{Event, EventKind};
 use crate::json::RawJson;
-use crate::lang::{Lang, Say, Text};
-use crate::memory::{CallHistory, CallLog};
+use crate::lang::{Lang, Localize, LocalizedText};
 use crate::outcome::{Outcome, ToolOutput, Verification};
 use crate::source::{ServerId, Source};
 use crate::tool::{Tool, ToolName};
@@ -69,7 +69,7 @@ pub struct CallContext {
     /// The conversation it belongs to.
     pub conversation: Option<Arc<str>>,
     /// The caller, if it can receive messages.
-    pub caller: Option<CallerLink>,
+    pub caller: Option<CallerHandle>,
     /// The event sink.
     pub events: Arc<dyn EventSink>,
 }
@@ -149,9 +149,9 @@ pub struct CachedList {
     /// The raw definitions.
     pub tools: Vec<RawJson>,
     /// Unusable tools, each with the reason.
-    pub skipped: Vec<Text>,
+    pub skipped: Vec<LocalizedText>,
     /// Time and reason of the last failure, if the server has not worked since.
-    pub failure: Option<(SystemTime, Text)>,
+    pub failure: Option<(SystemTime, LocalizedText)>,
     /// Number of consecutive failed or aborted connections; 0 if the server responded, even with an error.
     pub failures: u32,
     /// When a call last gave up waiting for the list.
@@ -164,11 +164,11 @@ pub struct CachedList {
 impl CachedList {
     /// The known problem of the server: its failure, or, if nothing else is known, that it was not listed in the time
     /// that a call had.
-    pub fn trouble(&self) -> Option<Text> {
+    pub fn known_problem(&self) -> Option<LocalizedText> {
         let failure = self.failure.as_ref().map(|(_, why)| why.clone());
         let late = |after: Duration| {
             let after = Seconds(after);
-            Text::new(
+            LocalizedText::new(
                 format!("it was not ready within the {after} that a call waited for it"),
                 format!("调用等了它 {after}，它仍未就绪"),
             )
@@ -192,13 +192,13 @@ pub struct CachedOffers {
 
 /// The error of a store that could not be read or written.
 #[derive(Debug, thiserror::Error)]
-#[error("{}", self.say(Lang::En))]
-pub struct StoreError(pub Text);
+#[error("{}", self.localize(Lang::En))]
+pub struct StoreError(pub LocalizedText);
 
-impl Say for StoreError {
-    fn say(&self, lang: Lang) -> String {
-        let why = self.0.say(lang);
-        lang.pick(format!("the store failed: {why}"), format!("存储出错：{why}"))
+impl Localize for StoreError {
+    fn localize(&self, lang: Lang) -> String {
+        let why = self.0.localize(lang);
+        lang.choose(format!("the store failed: {why}"), format!("存储出错：{why}"))
     }
 }
 
@@ -262,7 +262,7 @@ pub trait HubStore: ToolListStore + ToolVersions + CallLog + CallHistory + Conve
 
     /// Number of calls since the store was opened whose details were dropped, because the queue was full or writing
     /// failed. A hub warns its user when it grows.
-    fn lost_details(&self) -> u64 {
+    fn dropped_details(&self) -> u64 {
         0
     }
 }

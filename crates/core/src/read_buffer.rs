@@ -7,8 +7,8 @@ use bytes::BytesMut;
 
 /// Minimum free capacity for a read, and the capacity reserved if there is less. A buffer holds several short
 /// messages; keeping one of them keeps the whole allocation.
-const LEAST: usize = 2 << 10;
-const ROOM: usize = 8 << 10;
+const MIN_READ_BYTES: usize = 2 << 10;
+const BUFFER_BYTES: usize = 8 << 10;
 
 thread_local! {
     /// Always empty between reads; only its capacity is reused.
@@ -19,8 +19,8 @@ thread_local! {
 /// Must not be called recursively.
 pub fn with_read_buffer<R>(read: impl FnOnce(&mut BytesMut) -> R) -> (R, BytesMut) {
     READ_BUFFER.with_borrow_mut(|basin| {
-        if basin.capacity() < LEAST {
-            basin.reserve(ROOM);
+        if basin.capacity() < MIN_READ_BYTES {
+            basin.reserve(BUFFER_BYTES);
         }
         let said = read(basin);
         (said, if basin.is_empty() { BytesMut::new() } else { basin.split() })
@@ -31,28 +31,29 @@ pub fn with_read_buffer<R>(read: impl FnOnce(&mut BytesMut) -> R) -> (R, BytesMu
 mod tests {
     use super::*;
 
-    fn came(text: &str) -> BytesMut {
-        let ((), came) = with_read_buffer(|basin| {
-            assert!(basin.is_empty() && basin.capacity() >= LEAST);
+    fn read_bytes(text: &str) -> BytesMut {
+        let ((), read_bytes) = with_read_buffer(|basin| {
+            assert!(basin.is_empty() && basin.capacity() >= MIN_READ_BYTES);
             basin.extend_from_slice(text.as_bytes());
         });
-        came
+        read_bytes
     }
 
     #[test]
-    fn what_came_stays_as_it_came() {
-        let kept: Vec<BytesMut> = (0..10_000).map(|number| came(&format!("message {number}"))).collect();
+    fn returned_bytes_are_not_overwritten_by_later_reads() {
+        let kept: Vec<BytesMut> =
+            (0..10_000).map(|number| read_bytes(&format!("message {number}"))).collect();
         for (number, one) in kept.iter().enumerate() {
             assert_eq!(&one[..], format!("message {number}").as_bytes());
         }
-        assert_eq!(&came(&"x".repeat(100_000))[..], "x".repeat(100_000).as_bytes());
-        assert!(came("").is_empty());
+        assert_eq!(&read_bytes(&"x".repeat(100_000))[..], "x".repeat(100_000).as_bytes());
+        assert!(read_bytes("").is_empty());
     }
 
     #[test]
-    fn what_was_let_go_is_used_again() {
-        let first = came("first").as_ptr().addr();
-        let again = (0..10_000).filter(|_| came("again").as_ptr().addr() == first).count();
+    fn memory_of_dropped_bytes_is_reused() {
+        let first = read_bytes("first").as_ptr().addr();
+        let again = (0..10_000).filter(|_| read_bytes("again").as_ptr().addr() == first).count();
         assert!(again > 2, "{again}");
     }
 }

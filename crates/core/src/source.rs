@@ -41,7 +41,7 @@ pub enum Source {
 
 impl Source {
     /// Parses the name of a source, the inverse of its `Display`.
-    pub fn named(name: &str) -> Self {
+    pub fn from_name(name: &str) -> Self {
         match name {
             "native" => Self::Native,
             "skill" => Self::Skill,

@@ -49,7 +49,7 @@ pub struct Latency(BTreeMap<u8, u64>);
 
 impl Latency {
     /// The bucket of a duration.
-    pub fn step(took: Duration) -> u8 {
+    pub fn bucket(took: Duration) -> u8 {
         let micros = u64::try_from(took.as_micros()).unwrap_or(u64::MAX).max(1);
         let octave = micros.ilog2();
         // The upper half of the octave starts at √2 times its lower bound; squared to use integers.
@@ -58,23 +58,23 @@ impl Latency {
     }
 
     /// The middle of a bucket.
-    fn middle(step: u8) -> Duration {
-        Duration::from_secs_f64(2_f64.powf(f64::from(step) / 2.0 + 0.25) / 1e6)
+    fn middle(bucket: u8) -> Duration {
+        Duration::from_secs_f64(2_f64.powf(f64::from(bucket) / 2.0 + 0.25) / 1e6)
     }
 
     /// Counts one duration.
     pub fn count(&mut self, took: Duration) {
-        self.add(Self::step(took), 1);
+        self.add(Self::bucket(took), 1);
     }
 
     /// Adds to one bucket.
-    pub fn add(&mut self, step: u8, count: u64) {
-        *self.0.entry(step).or_default() += count;
+    pub fn add(&mut self, bucket: u8, count: u64) {
+        *self.0.entry(bucket).or_default() += count;
     }
 
     /// The non-empty buckets with their counts.
-    pub fn steps(&self) -> impl Iterator<Item = (u8, u64)> + '_ {
-        self.0.iter().map(|(step, count)| (*step, *count))
+    pub fn buckets(&self) -> impl Iterator<Item = (u8, u64)> + '_ {
+        self.0.iter().map(|(bucket, count)| (*bucket, *count))
     }
 
     /// The duration that `share` (0 to 1) of the successes did not exceed; `None` without successes.
@@ -82,10 +82,10 @@ impl Latency {
         let total: u64 = self.0.values().sum();
         let wanted = (share * total as f64).ceil().max(1.0);
         let mut seen = 0;
-        for (step, count) in &self.0 {
+        for (bucket, count) in &self.0 {
             seen += count;
             if seen as f64 >= wanted {
-                return Some(Self::middle(*step));
+                return Some(Self::middle(*bucket));
             }
         }
         None
@@ -163,9 +163,10 @@ mod tests {
 
     #[test]
     fn steps_grow_with_time() {
-        let steps: Vec<u8> = (0..40).map(|power| Latency::step(Duration::from_micros(1 << power))).collect();
-        assert!(steps.is_sorted() && steps[39] == 78, "{steps:?}");
-        assert_eq!(Latency::step(Duration::from_micros(1449)), 21);
-        assert_eq!(Latency::step(Duration::from_micros(1448)), 20);
+        let buckets: Vec<u8> =
+            (0..40).map(|power| Latency::bucket(Duration::from_micros(1 << power))).collect();
+        assert!(buckets.is_sorted() && buckets[39] == 78, "{buckets:?}");
+        assert_eq!(Latency::bucket(Duration::from_micros(1449)), 21);
+        assert_eq!(Latency::bucket(Duration::from_micros(1448)), 20);
     }
 }

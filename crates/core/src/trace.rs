@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 /// Maximum length of `tracestate` (W3C Trace Context).
-const LONGEST_STATE: usize = 512;
+const MAX_TRACESTATE_BYTES: usize = 512;
 
 /// A trace context.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -36,7 +36,7 @@ impl TraceContext {
         let sampled = number(flags, 2)? & 1 == 1;
         let state = state.map(str::trim).filter(|state| {
             !state.is_empty()
-                && state.len() <= LONGEST_STATE
+                && state.len() <= MAX_TRACESTATE_BYTES
                 && state.chars().all(|c| (' '..='~').contains(&c))
         });
         Some(Self { state: state.map(Arc::from), ..Self::new(trace, span, sampled)? })
@@ -87,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_the_standard_allows_is_read_and_nothing_else() {
+    fn parses_valid_traceparent_only() {
         let check = |text: &str, expect: Option<&str>| {
             let found = TraceContext::parse(text, None).map(|context| context.to_string());
             assert_eq!(found.as_deref(), expect, "{text}");
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn what_others_added_goes_along_if_it_can() {
+    fn forwards_valid_tracestate_only() {
         let check = |state: &str, expect: Option<&str>| {
             let parent = "00-0af7651916cd43dd8448eb211c80319c-00f067aa0ba902b7-01";
             let context = TraceContext::parse(parent, Some(state)).unwrap();

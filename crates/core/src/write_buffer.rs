@@ -5,11 +5,11 @@ use std::mem::take;
 use std::ops::{Deref, DerefMut};
 
 /// Maximum capacity that is kept for reuse.
-const KEPT: usize = 20 << 10;
+const MAX_KEPT_BYTES: usize = 20 << 10;
 
 thread_local! {
     /// Empty between uses; without capacity while a `WriteBuffer` has taken it.
-    static ROOM: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
+    static BUFFER: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
 }
 
 /// An empty buffer for outgoing bytes. While it is held, other users on this thread must allocate, so that it should
@@ -19,8 +19,8 @@ pub struct WriteBuffer(Vec<u8>);
 
 impl WriteBuffer {
     /// Takes the buffer of this thread.
-    pub fn begin() -> Self {
-        Self(ROOM.take())
+    pub fn acquire() -> Self {
+        Self(BUFFER.take())
     }
 }
 
@@ -42,9 +42,9 @@ impl Drop for WriteBuffer {
     fn drop(&mut self) {
         let mut room = take(&mut self.0);
         room.clear();
-        room.shrink_to(KEPT);
+        room.shrink_to(MAX_KEPT_BYTES);
         // Fails only while the thread is ending.
-        let _ = ROOM.try_with(|kept| kept.set(room));
+        let _ = BUFFER.try_with(|kept| kept.set(room));
     }
 }
 
@@ -53,14 +53,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_of_what_went_out_is_left() {
-        let mut one = WriteBuffer::begin();
+    fn reused_buffer_is_empty_and_bounded() {
+        let mut one = WriteBuffer::acquire();
         one.extend_from_slice(b"one");
-        let mut other = WriteBuffer::begin();
+        let mut other = WriteBuffer::acquire();
         other.extend_from_slice(&[b'x'; 100_000]);
         assert_eq!((&one[..], other.len()), (&b"one"[..], 100_000));
         drop((one, other));
-        let next = WriteBuffer::begin();
-        assert!(next.is_empty() && next.capacity() <= KEPT);
+        let next = WriteBuffer::acquire();
+        assert!(next.is_empty() && next.capacity() <= MAX_KEPT_BYTES);
     }
 }

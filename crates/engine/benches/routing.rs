@@ -8,7 +8,7 @@ use criterion::{BatchSize, Criterion, criterion_group, criterion_main};
 use serde_json::json;
 use toolhub_core::{CallBy, RawJson, ServerId, Source, Tool, ToolDefinition};
 use toolhub_engine::router::route;
-use toolhub_engine::{Catalog, CatalogCell, Known, Policy, Request, Scores};
+use toolhub_engine::{Catalog, CatalogCell, Policy, Request, RoutingContext, Scores};
 
 const SERVERS: usize = 50;
 const TOOLS: usize = 10_000;
@@ -45,7 +45,7 @@ fn policy() -> Policy {
 fn routing(criterion: &mut Criterion) {
     let (catalog, policy, scores) = (Catalog::new(tools()), policy(), Scores::default());
     let arguments = RawJson::from(json!({"query": "rust", "limit": 5}));
-    let known = Known { catalog: &catalog, policy: &policy, scores: &scores };
+    let known = RoutingContext { catalog: &catalog, policy: &policy, scores: &scores };
     let mut group = criterion.benchmark_group("route among 10,000 tools");
     group.bench_function("a name that one server has", |bencher| {
         let request = Request { arguments: Some(&arguments), ..Request::named("search_7_3") };
@@ -67,10 +67,10 @@ fn routing(criterion: &mut Criterion) {
 fn swapping(criterion: &mut Criterion) {
     let all = tools();
     let first: Vec<Tool> =
-        all.iter().filter(|tool| tool.source == Source::named("server_0")).cloned().collect();
+        all.iter().filter(|tool| tool.source == Source::from_name("server_0")).cloned().collect();
     let cell = Arc::new(CatalogCell::default());
     for server in 0..SERVERS {
-        let source = Source::named(&format!("server_{server}"));
+        let source = Source::from_name(&format!("server_{server}"));
         let own: Vec<Tool> = all.iter().filter(|tool| tool.source == source).cloned().collect();
         cell.replace_source(&source, &own);
     }
@@ -82,7 +82,7 @@ fn swapping(criterion: &mut Criterion) {
             (Arc::clone(&cell), Arc::clone(&stop), Arc::clone(&swaps), first.clone());
         move || {
             while !stop.load(Ordering::Relaxed) {
-                cell.replace_source(&Source::named("server_0"), &first);
+                cell.replace_source(&Source::from_name("server_0"), &first);
                 swaps.fetch_add(1, Ordering::Relaxed);
             }
         }
@@ -94,7 +94,7 @@ fn swapping(criterion: &mut Criterion) {
     let _ = writer.join();
     assert!(swaps.load(Ordering::Relaxed) > 0);
     group.bench_function("swap of one server's tools", |bencher| {
-        let source = Source::named("server_0");
+        let source = Source::from_name("server_0");
         bencher.iter_batched(
             || first.clone(),
             |tools| cell.replace_source(&source, &tools),

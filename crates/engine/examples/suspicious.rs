@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use std::io::BufRead as _;
 use std::time::{Duration, Instant};
 
-use toolhub_core::{RawJson, RawObject, Say as _, ToolDefinition, lang::Lang};
-use toolhub_engine::definition_scan::look_through;
+use toolhub_core::{Localize as _, RawJson, RawObject, ToolDefinition, lang::Lang};
+use toolhub_engine::definition_scan::scan_definition;
 
 fn main() {
     let (mut tools, mut suspicious, mut took) = (0_usize, 0_usize, Duration::ZERO);
@@ -26,7 +26,7 @@ fn main() {
         }
         let Ok(definition) = ToolDefinition::parse(definition.into_raw()) else { continue };
         let start = Instant::now();
-        let findings = look_through(&definition);
+        let findings = scan_definition(&definition);
         took += start.elapsed();
         tools += 1;
         suspicious += usize::from(!findings.is_empty());
@@ -34,7 +34,7 @@ fn main() {
         found.dedup();
         found.into_iter().for_each(|kind| *kinds.entry(kind).or_default() += 1);
         for finding in &findings {
-            println!("{}\t{}\t{}", definition.name(), finding.kind.name(), finding.say(Lang::En));
+            println!("{}\t{}\t{}", definition.name(), finding.kind.name(), finding.localize(Lang::En));
         }
     }
     let percent = 100.0 * suspicious as f64 / tools.max(1) as f64;

@@ -37,11 +37,11 @@ impl Default for Deadlines {
 
 /// Interval at which the deadline is re-evaluated while a request to the caller (elicitation, sampling) is open. The
 /// component that sends such a request limits its duration.
-const QUESTION: Duration = Duration::from_secs(60);
+const INPUT_POLL_INTERVAL: Duration = Duration::from_secs(60);
 /// Minimum interval between two evaluations of a deadline.
-const SHORTEST: Duration = Duration::from_millis(10);
+const MIN_POLL_INTERVAL: Duration = Duration::from_millis(10);
 /// Replaces deadlines that overflow `Instant`.
-const FAR: Duration = Duration::from_secs(365 * 24 * 3600);
+const FAR_FUTURE: Duration = Duration::from_secs(365 * 24 * 3600);
 
 /// The inputs of one attempt.
 pub(crate) struct Attempt<'a> {
@@ -58,7 +58,7 @@ pub(crate) struct Attempt<'a> {
 impl Attempt<'_> {
     /// Runs the attempt; its time counts from `start`. Dropping the future cancels the call.
     pub(crate) async fn run(self, engine: &Engine, start: Instant) -> Result<ToolOutput, ToolError> {
-        let watch = Arc::new(Watch::new(Arc::clone(engine.events()), start));
+        let watch = Arc::new(AttemptMonitor::new(Arc::clone(engine.events()), start));
         let context = CallContext {
             call: self.call.id.clone(),
             conversation: self.call.conversation.clone(),
@@ -76,7 +76,7 @@ impl Attempt<'_> {
             Ok(Ok(result)) => result,
             Ok(Err(panic)) => {
                 let detail = format!("tool `{}` panicked: {}", self.tool.name(), panic_text(&*panic));
-                context.emit(EventKind::Fault { detail });
+                context.emit(EventKind::InternalError { detail });
                 Err(ToolError::Panicked)
             }
             Err(after) => Err(self.timed_out(after, &watch)),
@@ -89,10 +89,10 @@ impl Attempt<'_> {
     }
 
     /// Current limit of the attempt, relative to its start.
-    fn limit(&self, watch: &Watch) -> Duration {
+    fn limit(&self, watch: &AttemptMonitor) -> Duration {
         // A person may answer the open request, so that the limit of the call does not apply.
         if self.timeout.is_none() && watch.questions.load(Ordering::Acquire) > 0 {
-            return watch.start.elapsed() + QUESTION;
+            return watch.start.elapsed() + INPUT_POLL_INTERVAL;
         }
         let span = self.timeout.unwrap_or(self.deadlines.call);
         let sent = watch.sent.since_start();
@@ -109,7 +109,7 @@ impl Attempt<'_> {
         extended.min(sent.unwrap_or_default() + self.deadlines.cap.max(span) + waited)
     }
 
-    fn timed_out(&self, after: Duration, watch: &Watch) -> ToolError {
+    fn timed_out(&self, after: Duration, watch: &AttemptMonitor) -> ToolError {
         let harmless = self.tool.hints().read_only == Some(true);
         let effect = match watch.sent.since_start() {
             Some(_) if !harmless => Effect::Unknown,
@@ -130,7 +130,12 @@ struct Expiry<'a> {
 
 impl Expiry<'_> {
     /// Ready when the time of the attempt is over; returns the limit that was exceeded.
-    fn poll(&mut self, attempt: &Attempt<'_>, watch: &Watch, waiter: &Context<'_>) -> Poll<Duration> {
+    fn poll(
+        &mut self,
+        attempt: &Attempt<'_>,
+        watch: &AttemptMonitor,
+        waiter: &Context<'_>,
+    ) -> Poll<Duration> {
         let Some(key) = self.key else {
             self.wait(watch, attempt.soonest(), waiter);
             return Poll::Pending;
@@ -146,15 +151,15 @@ impl Expiry<'_> {
             return Poll::Ready(limit);
         }
         // If the request has not been sent yet, it may be sent at any moment, and the call limit then applies.
-        let span = attempt.timeout.unwrap_or(attempt.deadlines.call).max(SHORTEST);
+        let span = attempt.timeout.unwrap_or(attempt.deadlines.call).max(MIN_POLL_INTERVAL);
         self.leave();
         self.wait(watch, limit.min(elapsed.saturating_add(span)), waiter);
         Poll::Pending
     }
 
-    fn wait(&mut self, watch: &Watch, limit: Duration, waiter: &Context<'_>) {
+    fn wait(&mut self, watch: &AttemptMonitor, limit: Duration, waiter: &Context<'_>) {
         // A limit that overflows `Instant` becomes a very late deadline.
-        let due = watch.start.checked_add(limit).unwrap_or_else(|| watch.start + FAR);
+        let due = watch.start.checked_add(limit).unwrap_or_else(|| watch.start + FAR_FUTURE);
         self.key = Some(self.timers.register(due, waiter.waker()));
     }
 
@@ -172,7 +177,7 @@ impl Drop for Expiry<'_> {
 }
 
 /// Event sink of a call that records when its request was sent and when it made progress, then forwards the events.
-struct Watch {
+struct AttemptMonitor {
     events: Arc<dyn EventSink>,
     start: Instant,
     sent: Moment,
@@ -200,7 +205,7 @@ impl Moment {
     }
 }
 
-impl Watch {
+impl AttemptMonitor {
     fn new(events: Arc<dyn EventSink>, start: Instant) -> Self {
         let (sent, progress) = (Moment::default(), Moment::default());
         let questions = AtomicU64::new(0);
@@ -218,20 +223,20 @@ impl Watch {
     }
 }
 
-impl EventSink for Watch {
+impl EventSink for AttemptMonitor {
     fn emit(&self, event: Event) {
         match event.kind {
             EventKind::Sending => self.leaves(),
             EventKind::Progress { .. } => {
                 self.progress.0.store(self.stamp(), Ordering::Release);
             }
-            EventKind::Questioned { .. } => {
+            EventKind::InputRequested { .. } => {
                 let open = self.questions.fetch_add(1, Ordering::AcqRel);
                 if open == 0 {
                     self.asked.0.store(self.stamp(), Ordering::Release);
                 }
             }
-            EventKind::Answered => {
+            EventKind::InputReceived => {
                 self.progress.0.store(self.stamp(), Ordering::Release);
                 if self.questions.fetch_sub(1, Ordering::AcqRel) == 1 {
                     let asked = self.asked.0.load(Ordering::Acquire);

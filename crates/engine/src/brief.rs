@@ -6,7 +6,7 @@ use toolhub_core::{Outcome, RawJson, RawObject, ToolOutput};
 
 /// Maximum characters of a result that a model receives, by kind of tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Lengths {
+pub struct OutputLimits {
     /// Calculations.
     pub calculate: usize,
     /// Times.
@@ -23,13 +23,13 @@ pub struct Lengths {
     pub other: usize,
 }
 
-impl Default for Lengths {
+impl Default for OutputLimits {
     fn default() -> Self {
         Self { calculate: 100, time: 200, search: 500, hits: 3, history: 1_000, skills: 24_000, other: 500 }
     }
 }
 
-impl Lengths {
+impl OutputLimits {
     /// The limit for a tool with these `tags`: the first tag that has its own limit decides.
     pub fn of(&self, tags: &[String]) -> usize {
         let own = tags.iter().find_map(|tag| match tag.as_str() {
@@ -48,7 +48,7 @@ impl Lengths {
     pub fn shorten(&self, outcome: Outcome, tags: &[String]) -> Outcome {
         let hits = tags.iter().any(|tag| tag == "search").then_some(self.hits);
         let Ok(output) = &outcome.result else { return outcome };
-        match brief(output, self.of(tags), hits) {
+        match shorten_output(output, self.of(tags), hits) {
             Some(short) => Outcome { result: Ok(short), truncated: true, ..outcome },
             None => outcome,
         }
@@ -57,7 +57,7 @@ impl Lengths {
 
 /// Returns the output with at most `limit` characters of text and, if it lists hits, at most `hits` of them; `None`
 /// if it is already within the limits.
-pub fn brief(output: &ToolOutput, limit: usize, hits: Option<usize>) -> Option<ToolOutput> {
+pub fn shorten_output(output: &ToolOutput, limit: usize, hits: Option<usize>) -> Option<ToolOutput> {
     let (texts, _) = output.texts();
     let text = texts.join("\n");
     let fewer = hits.and_then(|hits| first_hits(output, &texts, hits));
@@ -117,7 +117,7 @@ mod tests {
 
     #[test]
     fn each_kind_has_its_limit() {
-        let lengths = Lengths::default();
+        let lengths = OutputLimits::default();
         let check = |tags: &[&str], expect: usize| {
             let tags: Vec<String> = tags.iter().map(ToString::to_string).collect();
             assert_eq!(lengths.of(&tags), expect, "{tags:?}");
@@ -138,19 +138,19 @@ mod tests {
             {"type": "image", "data": "AA==", "mimeType": "image/png"},
             {"type": "resource_link", "uri": "file:///a"},
         ], "structuredContent": {"n": 1}, "x-vendor": true});
-        let short = brief(&output(&raw.to_string()), 500, None).unwrap();
+        let short = shorten_output(&output(&raw.to_string()), 500, None).unwrap();
         let text = short.texts().0.concat();
         assert!(text.chars().count() <= 500 && text.ends_with('。'), "{text}");
         assert_eq!(short.blocks().len(), 3);
         assert_eq!(short.raw().value()["x-vendor"], true);
         assert_eq!(short.structured().unwrap().get(), r#"{"n":1}"#);
-        assert!(brief(&ToolOutput::text("short"), 500, None).is_none());
+        assert!(shorten_output(&ToolOutput::text("short"), 500, None).is_none());
     }
 
     #[test]
     fn a_search_shows_its_first_hits() {
         let check = |given: serde_json::Value, expect: &str| {
-            let short = brief(&output(&given.to_string()), 500, Some(3)).unwrap();
+            let short = shorten_output(&output(&given.to_string()), 500, Some(3)).unwrap();
             assert_eq!(short.texts().0.concat(), expect);
         };
         let block = |text: &str| serde_json::json!({"type": "text", "text": text});

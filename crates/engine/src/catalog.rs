@@ -4,9 +4,9 @@ use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 
 use arc_swap::ArcSwap;
-use toolhub_core::{FastMap, Mending, RawJson, RawObject, Source, Tool, ToolError, ToolName};
+use toolhub_core::{Coercion, FastMap, RawJson, RawObject, Source, Tool, ToolError, ToolName};
 
-use crate::definition_scan::{Finding, look_through};
+use crate::definition_scan::{Finding, scan_definition};
 use crate::schema::{Instance, Schema, Steps};
 use crate::tags::Tagger;
 
@@ -39,7 +39,7 @@ impl Entry {
         if self.tool.source == Source::Native {
             return &[];
         }
-        self.findings.get_or_init(|| look_through(&self.tool.definition))
+        self.findings.get_or_init(|| scan_definition(&self.tool.definition))
     }
 
     /// The tool's description as shown to users and clients.
@@ -68,16 +68,16 @@ impl Entry {
 impl Entry {
     /// Whether the schema declares all given arguments. A tool chosen by capability should not receive arguments that
     /// it would ignore.
-    pub fn knows_all(&self, arguments: &RawJson) -> bool {
+    pub fn declares_all(&self, arguments: &RawJson) -> bool {
         let (Ok(schema), Some(given)) = (self.schema(), arguments.object()) else { return false };
-        given.iter().all(|(key, _)| schema.knows(key))
+        given.iter().all(|(key, _)| schema.declares(key))
     }
 
     /// Whether the arguments are certainly valid, and, with coercion on, also all declared, so that nothing needs
     /// coercion. `false` does not mean that they are invalid.
-    pub(crate) fn surely_takes(&self, arguments: &RawJson, mending: Mending) -> bool {
-        let fits = self.schema().as_ref().ok().and_then(|schema| schema.surely_fits(arguments));
-        fits.is_some_and(|all_known| all_known || mending == Mending::Off)
+    pub(crate) fn certainly_accepts(&self, arguments: &RawJson, coercion: Coercion) -> bool {
+        let fits = self.schema().as_ref().ok().and_then(|schema| schema.check_certain(arguments));
+        fits.is_some_and(|all_known| all_known || coercion == Coercion::Off)
     }
 
     fn schema(&self) -> &Result<Box<Schema>, String> {

@@ -4,10 +4,10 @@
 use std::cell::Cell;
 
 use serde_json::Value;
-use toolhub_core::lang::Text;
+use toolhub_core::lang::LocalizedText;
 use toolhub_core::{RawJson, RawObject};
 
-use crate::suggest::near_names;
+use crate::suggest::similar_names;
 
 /// Coerced arguments and the changes made.
 #[derive(Debug, Clone)]
@@ -15,36 +15,37 @@ pub struct Coerced {
     /// The arguments to send.
     pub arguments: RawJson,
     /// The changes.
-    pub notes: Vec<Text>,
+    pub notes: Vec<LocalizedText>,
 }
 
 /// Coerces `arguments` to `schema`; `None` if nothing was changed.
 pub fn coerce(schema: &RawJson, arguments: &RawJson) -> Option<Coerced> {
-    if arguments.too_deep().is_some() || arguments.get().len() > MAX_MENDED_BYTES {
+    if arguments.too_deep().is_some() || arguments.get().len() > MAX_COERCED_BYTES {
         return None;
     }
     let root = schema.value();
-    let mut mender = Coercer { root: &root, notes: Vec::new(), left: DEEPEST, work: Cell::new(MAX_WORK) };
+    let mut mender =
+        Coercer { root: &root, notes: Vec::new(), left: MAX_COERCION_DEPTH, work: Cell::new(MAX_WORK) };
     let unpacked = mender.unpacked(arguments, "");
     let object = unpacked.as_ref().unwrap_or(arguments).object()?;
-    let mended = mender.object(&root, object, "");
+    let coerced = mender.object(&root, object, "");
     (!mender.notes.is_empty() && mender.work.get() > 0)
-        .then(|| Coerced { arguments: mended.into_raw(), notes: mender.notes })
+        .then(|| Coerced { arguments: coerced.into_raw(), notes: mender.notes })
 }
 
 /// Maximum nesting depth of coercion: a schema may be recursive.
-const DEEPEST: usize = 32;
+const MAX_COERCION_DEPTH: usize = 32;
 /// Larger objects are not coerced: matching names costs (arguments × parameters).
-const MAX_MENDED_MEMBERS: usize = 256;
+const MAX_COERCED_MEMBERS: usize = 256;
 
 /// Larger arguments are not coerced.
-const MAX_MENDED_BYTES: usize = 256 << 10;
+const MAX_COERCED_BYTES: usize = 256 << 10;
 /// Maximum number of values, alternatives and options examined: their product is unbounded.
 const MAX_WORK: usize = 100_000;
 
 struct Coercer<'s> {
     root: &'s Value,
-    notes: Vec<Text>,
+    notes: Vec<LocalizedText>,
     /// Remaining depth.
     left: usize,
     /// Remaining work.
@@ -55,15 +56,15 @@ impl<'s> Coercer<'s> {
     fn object(&mut self, schema: &'s Value, given: RawObject, path: &str) -> RawObject {
         let schema = self.resolve(schema);
         let Some(properties) = schema["properties"].as_object() else { return given };
-        if given.iter().nth(MAX_MENDED_MEMBERS).is_some() {
+        if given.iter().nth(MAX_COERCED_MEMBERS).is_some() {
             return given;
         }
         let given = self.named(schema, given, path);
-        let mut mended = RawObject::default();
+        let mut coerced = RawObject::default();
         for (name, value) in given.iter() {
             let place = join(path, name);
             let Some(property) = properties.get(name) else {
-                mended.set(name.to_owned(), value.clone());
+                coerced.set(name.to_owned(), value.clone());
                 continue;
             };
             if value.get() == "null" && !required(schema, name) && !self.wants(property).accepts("null") {
@@ -74,9 +75,9 @@ impl<'s> Coercer<'s> {
                 );
                 continue;
             }
-            mended.set(name.to_owned(), self.value(property, value, &place));
+            coerced.set(name.to_owned(), self.value(property, value, &place));
         }
-        mended
+        coerced
     }
 
     /// Renames arguments whose name is similar to exactly one missing parameter.
@@ -100,7 +101,7 @@ impl<'s> Coercer<'s> {
             match meant.iter().find(|(strange, parameter)| *strange == name && only(parameter)) {
                 Some((_, parameter)) => {
                     let given = join(path, name);
-                    self.notes.push(Text::new(
+                    self.notes.push(LocalizedText::new(
                         format!("read `{given}` as `{parameter}`"),
                         format!("将 `{given}` 按 `{parameter}` 处理"),
                     ));
@@ -115,9 +116,9 @@ impl<'s> Coercer<'s> {
     fn value(&mut self, schema: &'s Value, given: &RawJson, path: &str) -> RawJson {
         let Some(left) = self.left.checked_sub(1).filter(|_| self.spend(1)) else { return given.clone() };
         self.left = left;
-        let mended = self.fitted(schema, given, path);
+        let coerced = self.fitted(schema, given, path);
         self.left += 1;
-        mended
+        coerced
     }
 
     fn fitted(&mut self, schema: &'s Value, given: &RawJson, path: &str) -> RawJson {
@@ -139,20 +140,20 @@ impl<'s> Coercer<'s> {
             Some(b'{') => match value.object() {
                 Some(object) if schema["properties"].is_object() => {
                     let before = self.notes.len();
-                    let mended = self.object(schema, object, path);
-                    if self.notes.len() > before { mended.into_raw() } else { value }
+                    let coerced = self.object(schema, object, path);
+                    if self.notes.len() > before { coerced.into_raw() } else { value }
                 }
                 _ => value,
             },
             Some(b'[') if schema["items"].is_object() => {
                 let before = self.notes.len();
                 let items: Vec<RawJson> = value.decode().unwrap_or_default();
-                let mended: Vec<RawJson> = items
+                let coerced: Vec<RawJson> = items
                     .iter()
                     .enumerate()
                     .map(|(place, item)| self.value(&schema["items"], item, &format!("{path}[{place}]")))
                     .collect();
-                if self.notes.len() > before { RawJson::of(&mended) } else { value }
+                if self.notes.len() > before { RawJson::of(&coerced) } else { value }
             }
             Some(b'"') => self.option(schema, value, path),
             _ => value,
@@ -247,7 +248,7 @@ impl<'s> Coercer<'s> {
         let at = |text: &str, mark: &str| {
             if path.is_empty() { text.to_owned() } else { format!("`{path}`{mark}{text}") }
         };
-        self.notes.push(Text::new(at(en, ": "), at(zh, "：")));
+        self.notes.push(LocalizedText::new(at(en, ": "), at(zh, "：")));
     }
 
     /// Resolves a reference inside this document.
@@ -356,7 +357,7 @@ fn meant_by<'a>(name: &str, missing: &[&'a str], schema: &Value) -> Option<&'a s
         return same.next().is_none().then_some(first);
     }
     let needed: Vec<&str> = missing.iter().copied().filter(|parameter| required(schema, parameter)).collect();
-    let near = near_names(name, needed.iter().copied(), 2);
+    let near = similar_names(name, needed.iter().copied(), 2);
     let [one] = near.as_slice() else { return None };
     needed.into_iter().find(|parameter| parameter == one)
 }
@@ -392,16 +393,16 @@ mod tests {
             "mode": {"type": "string", "enum": ["read_only", "write"]},
             "free": {},
         }});
-        let mended = coerce(&RawJson::from(schema), &RawJson::from(arguments.clone()));
-        let (text, count) = match &mended {
-            Some(mended) => (mended.arguments.get().to_owned(), mended.notes.len()),
+        let coerced = coerce(&RawJson::from(schema), &RawJson::from(arguments.clone()));
+        let (text, count) = match &coerced {
+            Some(coerced) => (coerced.arguments.get().to_owned(), coerced.notes.len()),
             None => (arguments.to_string(), 0),
         };
         assert_eq!((text.as_str(), count), (expect, notes), "{arguments}");
     }
 
     #[test]
-    fn what_is_plain_is_mended_and_told() {
+    fn coerces_unambiguous_deviations_and_reports_them() {
         check(&json!({"filepath": "a"}), r#"{"filepath":"a"}"#, 0);
         check(&json!({"file_path": "a", "sheetName": "S"}), r#"{"filepath":"a","sheet_name":"S"}"#, 2);
         check(&json!({"file": "a"}), r#"{"filepath":"a"}"#, 1);
@@ -441,9 +442,9 @@ mod tests {
         let given =
             RawJson::parse(r#"{"n": 123456789012345678901234567890, "m": "98765432109876543210987"}"#)
                 .unwrap();
-        let mended = coerce(&schema, &given).unwrap();
+        let coerced = coerce(&schema, &given).unwrap();
         assert_eq!(
-            mended.arguments.get(),
+            coerced.arguments.get(),
             r#"{"n":123456789012345678901234567890,"m":98765432109876543210987}"#
         );
     }

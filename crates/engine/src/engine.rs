@@ -6,7 +6,7 @@ use std::time::SystemTime;
 
 use arc_swap::ArcSwap;
 use tokio::time::Instant;
-use toolhub_core::memory::CallLog;
+use toolhub_core::call_log::CallLog;
 use toolhub_core::ports::Synthesizer;
 use toolhub_core::{
     CallBy, Event, EventKind, EventSink, FastMap, Outcome, ServerId, Source, Tool, ToolCall, ToolError,
@@ -18,9 +18,9 @@ use crate::catalog::{Catalog, CatalogCell};
 use crate::deadline_timer::DeadlineTimers;
 use crate::record::Record;
 use crate::reserved::ReservedNames;
-use crate::router::{Known, Policy, Request, Route, Strategy, route};
+use crate::router::{Policy, Request, Route, RoutingContext, Strategy, route};
 use crate::score::Scores;
-use crate::strategy::{Ran, Run, first, merge, race};
+use crate::strategy::{CallResult, Run, first, merge, race};
 use crate::tags::Tagger;
 
 /// The catalog, the hosts and the routing state of one process; runs tool calls.
@@ -73,14 +73,14 @@ impl Engine {
 
     /// Sets the tagger that assigns capabilities to tools. Must be called before any tools are set.
     #[must_use]
-    pub fn tagged_by(mut self, tagger: Tagger) -> Self {
+    pub fn with_tagger(mut self, tagger: Tagger) -> Self {
         self.catalog = CatalogCell::new(tagger);
         self
     }
 
     /// Reserves the name prefixes of these servers too. Must be called before any tools are set.
     #[must_use]
-    pub fn reserving<'a>(self, servers: impl IntoIterator<Item = &'a ServerId>) -> Self {
+    pub fn with_reserved_servers<'a>(self, servers: impl IntoIterator<Item = &'a ServerId>) -> Self {
         self.set_reserved(servers);
         self
     }
@@ -103,14 +103,14 @@ impl Engine {
 
     /// Records calls in `log`.
     #[must_use]
-    pub fn recording(mut self, log: Arc<dyn CallLog>) -> Self {
+    pub fn with_call_log(mut self, log: Arc<dyn CallLog>) -> Self {
         self.log = Some(log);
         self
     }
 
     /// Sets the synthesizer that merges the texts of several sources.
     #[must_use]
-    pub fn synthesizing(mut self, synthesizer: Arc<dyn Synthesizer>) -> Self {
+    pub fn with_synthesizer(mut self, synthesizer: Arc<dyn Synthesizer>) -> Self {
         self.synthesizer = Some(synthesizer);
         self
     }
@@ -185,7 +185,7 @@ impl Engine {
     /// Routes a call without running it.
     pub fn explain(&self, request: Request<'_>) -> Result<Route, ToolError> {
         let (catalog, policy) = (self.catalog(), self.policy.load());
-        route(request, Known { catalog: &catalog, policy: &policy, scores: &self.scores })
+        route(request, RoutingContext { catalog: &catalog, policy: &policy, scores: &self.scores })
     }
 
     /// Runs a call. Dropping the future cancels it.
@@ -208,15 +208,15 @@ impl Engine {
             by: call.by,
             source: call.source.as_deref(),
             arguments: Some(&call.arguments),
-            mending: call.mending,
+            coercion: call.coercion,
             among: call.among.as_deref(),
             seed: if call.by == CallBy::Capability { seed(call) } else { 0 },
-            explained: heard,
+            with_reasons: heard,
         });
         let at = SystemTime::now();
         let mut record = Record::new((call, at), route.as_ref().ok(), self.log.as_deref(), &*self.events);
         let ran = match &route {
-            Err(error) => Ran::failed(error.clone(), Vec::new()),
+            Err(error) => CallResult::failed(error.clone(), Vec::new()),
             Ok(route) => {
                 if heard {
                     let sources = route.candidates.iter().map(|candidate| candidate.source().clone());
@@ -227,19 +227,19 @@ impl Engine {
                     });
                 }
                 match record.begin().await {
-                    Err(error) => Ran::failed(error, Vec::new()),
+                    Err(error) => CallResult::failed(error, Vec::new()),
                     Ok(()) => self.run(Run { engine: self, call, started, at }, route).await,
                 }
             }
         };
         let took = ran.ended.unwrap_or_else(Instant::now).saturating_duration_since(started);
-        record.end_safely(&ran, took).await;
+        record.write_end(&ran, took).await;
         let outcome = record.finish(ran, took);
         emit(EventKind::CallFinished { success: outcome.success(), took });
         outcome
     }
 
-    async fn run(&self, run: Run<'_>, route: &Route) -> Ran {
+    async fn run(&self, run: Run<'_>, route: &Route) -> CallResult {
         match route.strategy {
             Strategy::First => first::run(run, &route.candidates, Vec::new()).await,
             // Rare and large futures: boxed so that they do not enlarge the future of every call.

@@ -22,11 +22,11 @@ pub mod tags;
 pub mod verify;
 
 pub use attempt::Deadlines;
-pub use brief::Lengths;
+pub use brief::OutputLimits;
 pub use catalog::{Catalog, CatalogCell, Entry};
 pub use engine::Engine;
 pub use reserved::ReservedNames;
-pub use router::{Candidate, Known, Policy, Request, Route, SourceFilter, Strategy};
+pub use router::{Candidate, Policy, Request, Route, RoutingContext, SourceFilter, Strategy};
 pub use score::{Score, Scores};
-pub use suggest::near_names;
+pub use suggest::similar_names;
 pub use tags::Tagger;

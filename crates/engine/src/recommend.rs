@@ -4,20 +4,20 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use toolhub_core::ToolName;
-use toolhub_core::lang::Text;
-use toolhub_core::memory::{CallRecord, Status};
+use toolhub_core::call_log::{CallRecord, Status};
+use toolhub_core::lang::LocalizedText;
 
-use crate::score::at_least;
+use crate::score::wilson_lower_bound;
 use crate::verify::similarity;
 
 /// Without a shared conversation, calls further apart than this are unrelated.
-const NEXT_WITHIN: Duration = Duration::from_secs(10 * 60);
+const MAX_FOLLOW_UP_GAP: Duration = Duration::from_secs(10 * 60);
 /// Minimum similarity of two requests.
-const ALIKE: f64 = 0.12;
+const MIN_SIMILARITY: f64 = 0.12;
 
 /// The kind of recommendation.
 #[derive(Debug, Clone, Copy)]
-pub enum Wanted<'a> {
+pub enum RecommendationQuery<'a> {
     /// Tools that usually follow this tool.
     After(&'a str),
     /// Tools that served similar requests.
@@ -28,7 +28,7 @@ pub enum Wanted<'a> {
 
 /// A recommended tool.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Advice {
+pub struct Recommendation {
     /// The name of the tool.
     pub tool: ToolName,
     /// From 0 to 1, higher is better.
@@ -38,11 +38,11 @@ pub struct Advice {
     /// Number of successes in this situation.
     pub successes: u64,
     /// The reason.
-    pub why: Text,
+    pub why: LocalizedText,
 }
 
 #[derive(Default)]
-struct Seen {
+struct ToolUsage {
     calls: u64,
     successes: u64,
     /// Successes, weighted by similarity.
@@ -52,10 +52,10 @@ struct Seen {
 }
 
 /// Recommended tools, best first. `calls` are newest first.
-pub fn recommend(wanted: Wanted<'_>, calls: &[CallRecord]) -> Vec<Advice> {
-    let mut seen: HashMap<&ToolName, Seen> = HashMap::new();
+pub fn recommend(wanted: RecommendationQuery<'_>, calls: &[CallRecord]) -> Vec<Recommendation> {
+    let mut seen: HashMap<&ToolName, ToolUsage> = HashMap::new();
     let mut total = 0.0;
-    let mut count = |call: &'_ CallRecord, fit: f64, tool: &mut Seen| {
+    let mut count = |call: &'_ CallRecord, fit: f64, tool: &mut ToolUsage| {
         let success = call.status == Status::Succeeded;
         tool.calls += 1;
         tool.successes += u64::from(success);
@@ -63,18 +63,18 @@ pub fn recommend(wanted: Wanted<'_>, calls: &[CallRecord]) -> Vec<Advice> {
         total += fit;
     };
     match wanted {
-        Wanted::After(name) => {
+        RecommendationQuery::After(name) => {
             for (first, next) in followed(calls) {
                 if first.start.tool.as_str() == name && next.start.tool != first.start.tool {
                     count(next, 1.0, seen.entry(&next.start.tool).or_default());
                 }
             }
         }
-        Wanted::For(request) => {
+        RecommendationQuery::For(request) => {
             for call in calls {
                 let Some(other) = &call.start.request else { continue };
                 let fit = similarity(request, other);
-                if fit >= ALIKE {
+                if fit >= MIN_SIMILARITY {
                     let tool = seen.entry(&call.start.tool).or_default();
                     count(call, fit, tool);
                     if call.status == Status::Succeeded
@@ -85,21 +85,21 @@ pub fn recommend(wanted: Wanted<'_>, calls: &[CallRecord]) -> Vec<Advice> {
                 }
             }
         }
-        Wanted::Anything => {
+        RecommendationQuery::Anything => {
             for call in calls {
                 count(call, 1.0, seen.entry(&call.start.tool).or_default());
             }
         }
     }
-    let mut advice: Vec<Advice> = seen
+    let mut advice: Vec<Recommendation> = seen
         .into_iter()
         .filter(|(_, tool)| tool.successes > 0)
         .map(|(name, tool)| {
             // Share of calls in this situation, and lower bound of the success rate.
             let share = tool.weight / f64::max(total, 1.0);
-            let sure = at_least(tool.successes as f64, tool.calls as f64);
+            let sure = wilson_lower_bound(tool.successes as f64, tool.calls as f64);
             let score = share.sqrt() * (0.5 + sure / 2.0);
-            Advice {
+            Recommendation {
                 tool: name.clone(),
                 score,
                 calls: tool.calls,
@@ -112,34 +112,35 @@ pub fn recommend(wanted: Wanted<'_>, calls: &[CallRecord]) -> Vec<Advice> {
     advice
 }
 
-/// Pairs each call with the next one: in its conversation, or else within `NEXT_WITHIN`.
+/// Pairs each call with the next one: in its conversation, or else within `MAX_FOLLOW_UP_GAP`.
 fn followed(calls: &[CallRecord]) -> impl Iterator<Item = (&CallRecord, &CallRecord)> {
     // `calls` is newest first, so that the next call has a lower index.
     calls.iter().enumerate().filter_map(|(place, call)| {
         let next =
             calls[..place].iter().rev().find(|next| next.start.conversation == call.start.conversation)?;
-        let soon = next.start.at.duration_since(call.start.at).is_ok_and(|gap| gap <= NEXT_WITHIN);
+        let soon = next.start.at.duration_since(call.start.at).is_ok_and(|gap| gap <= MAX_FOLLOW_UP_GAP);
         (call.start.conversation.is_some() || soon).then_some((call, next))
     })
 }
 
-fn why(wanted: Wanted<'_>, tool: &Seen) -> Text {
+fn why(wanted: RecommendationQuery<'_>, tool: &ToolUsage) -> LocalizedText {
     let (good, calls) = (tool.successes, tool.calls);
     match (wanted, &tool.best) {
-        (Wanted::After(name), _) => Text::new(
+        (RecommendationQuery::After(name), _) => LocalizedText::new(
             format!("came after `{name}` {calls} times, {good} of them successfully"),
             format!("在 `{name}` 之后用过 {calls} 次，成功 {good} 次"),
         ),
-        (Wanted::For(_), Some((_, request))) => {
+        (RecommendationQuery::For(_), Some((_, request))) => {
             let request = toolhub_core::text::cut(request, 60).unwrap_or_else(|| request.clone());
-            Text::new(
+            LocalizedText::new(
                 format!("served requests like “{request}” ({good} of {calls} succeeded)"),
                 format!("处理过类似的请求“{request}”（{calls} 次中成功 {good} 次）"),
             )
         }
-        _ => {
-            Text::new(format!("{good} of {calls} calls succeeded"), format!("{calls} 次调用中成功 {good} 次"))
-        }
+        _ => LocalizedText::new(
+            format!("{good} of {calls} calls succeeded"),
+            format!("{calls} 次调用中成功 {good} 次"),
+        ),
     }
 }
 
@@ -147,7 +148,7 @@ fn why(wanted: Wanted<'_>, tool: &Seen) -> Text {
 mod tests {
     use super::*;
     use std::time::{SystemTime, UNIX_EPOCH};
-    use toolhub_core::memory::{CallStart, RecordId};
+    use toolhub_core::call_log::{CallStart, RecordId};
     use toolhub_core::{CallId, RawJson};
 
     /// Calls as a store returns them, newest first; `list` is oldest first: minute, tool, request, success.
@@ -157,8 +158,8 @@ mod tests {
             .rev()
             .map(|(minute, tool, request, success)| CallRecord {
                 start: CallStart {
-                    record: RecordId::fresh(),
-                    call: CallId::fresh(),
+                    record: RecordId::generate(),
+                    call: CallId::generate(),
                     tool: ToolName::new(*tool),
                     arguments: RawJson::empty_object(),
                     conversation: None,
@@ -177,12 +178,12 @@ mod tests {
             .collect()
     }
 
-    fn names(advice: &[Advice]) -> Vec<&str> {
+    fn names(advice: &[Recommendation]) -> Vec<&str> {
         advice.iter().map(|one| one.tool.as_str()).collect()
     }
 
     #[test]
-    fn what_came_next_and_worked() {
+    fn recommends_tools_that_followed_successfully() {
         let calls = calls(&[
             (0, "open", None, true),
             (1, "write", None, true),
@@ -196,21 +197,24 @@ mod tests {
             (40, "open", None, true),
             (100, "other", None, true),
         ]);
-        assert_eq!(names(&recommend(Wanted::After("open"), &calls)), ["write", "read"]);
-        assert!(recommend(Wanted::After("nobody"), &calls).is_empty());
+        assert_eq!(names(&recommend(RecommendationQuery::After("open"), &calls)), ["write", "read"]);
+        assert!(recommend(RecommendationQuery::After("nobody"), &calls).is_empty());
     }
 
     #[test]
-    fn what_served_requests_like_this() {
+    fn recommends_tools_of_similar_requests() {
         let calls = calls(&[
             (0, "weather", Some("北京明天的天气怎么样"), true),
             (1, "weather", Some("上海今天的天气"), true),
             (2, "calculate", Some("compute the sum of two numbers"), true),
             (3, "guess", Some("北京明天的天气怎么样"), false),
         ]);
-        assert_eq!(names(&recommend(Wanted::For("广州明天的天气怎么样？"), &calls)), ["weather"]);
-        assert_eq!(names(&recommend(Wanted::For("the sum of numbers"), &calls)), ["calculate"]);
-        assert!(recommend(Wanted::For("book a flight"), &calls).is_empty());
-        assert_eq!(names(&recommend(Wanted::Anything, &calls))[0], "weather");
+        assert_eq!(
+            names(&recommend(RecommendationQuery::For("广州明天的天气怎么样？"), &calls)),
+            ["weather"]
+        );
+        assert_eq!(names(&recommend(RecommendationQuery::For("the sum of numbers"), &calls)), ["calculate"]);
+        assert!(recommend(RecommendationQuery::For("book a flight"), &calls).is_empty());
+        assert_eq!(names(&recommend(RecommendationQuery::Anything, &calls))[0], "weather");
     }
 }

@@ -3,16 +3,18 @@
 
 use std::time::{Duration, SystemTime};
 
-use toolhub_core::lang::{Lang, Text};
-use toolhub_core::memory::{AttemptNote, CallEnd, CallLog, CallStart, RecordId, Status, stored_arguments};
+use toolhub_core::call_log::{
+    CallEnd, CallLog, CallStart, RecordId, Status, StoredAttempt, stored_arguments,
+};
+use toolhub_core::lang::{Lang, LocalizedText};
 use toolhub_core::outcome::AttemptRecord;
 use toolhub_core::{
-    CallId, Event, EventKind, EventSink, Outcome, Say as _, ToolCall, ToolError, ToolName, ToolOutput,
+    CallId, Event, EventKind, EventSink, Localize as _, Outcome, ToolCall, ToolError, ToolName, ToolOutput,
 };
 
 use crate::coerce::Coerced;
 use crate::router::Route;
-use crate::strategy::Ran;
+use crate::strategy::CallResult;
 
 /// The log record of one call.
 pub(crate) struct Record<'a> {
@@ -49,10 +51,14 @@ impl<'a> Record<'a> {
             tool: stored_name(&self.call.tool),
             // Stores the arguments as sent to the tool.
             arguments: stored_arguments(
-                self.mended().map_or(&self.call.arguments, |mended| &mended.arguments),
+                self.coerced().map_or(&self.call.arguments, |coerced| &coerced.arguments),
             ),
-            conversation: self.call.conversation.as_deref().map(|id| prefix(id, MAX_STORED_NAME).to_owned()),
-            request: self.call.request.as_deref().map(|text| prefix(text, MAX_STORED_TEXT).to_owned()),
+            conversation: self
+                .call
+                .conversation
+                .as_deref()
+                .map(|id| prefix(id, MAX_STORED_NAME_BYTES).to_owned()),
+            request: self.call.request.as_deref().map(|text| prefix(text, MAX_STORED_TEXT_BYTES).to_owned()),
             strategy: self.route.map(|route| route.strategy.name()).unwrap_or_default().to_owned(),
             candidates: candidates.iter().map(|candidate| candidate.source().clone()).collect(),
             may_change: self.may_change,
@@ -61,15 +67,15 @@ impl<'a> Record<'a> {
     }
 
     /// The coercions of the arguments.
-    fn mended(&self) -> Option<&'a Coerced> {
-        self.route?.candidates.first()?.mended.as_ref()
+    fn coerced(&self) -> Option<&'a Coerced> {
+        self.route?.candidates.first()?.coerced.as_ref()
     }
 
     /// Writes the start of a call that may change state, and waits until it is durable. Also waits while the queue of
     /// the call log is full.
     pub(crate) async fn begin(&mut self) -> Result<(), ToolError> {
         let Some(log) = self.log else { return Ok(()) };
-        if let Some(room) = log.wait_for_room() {
+        if let Some(room) = log.wait_for_capacity() {
             room.await;
         }
         if !self.may_change {
@@ -80,24 +86,24 @@ impl<'a> Record<'a> {
                 self.begun = true;
                 Ok(())
             }
-            Err(error) => {
-                Err(ToolError::NotRecorded { cause: Text::new(error.say(Lang::En), error.say(Lang::Zh)) })
-            }
+            Err(error) => Err(ToolError::NotRecorded {
+                cause: LocalizedText::new(error.localize(Lang::En), error.localize(Lang::Zh)),
+            }),
         }
     }
 
     /// Writes the end of a call whose start is written, and waits until it is durable.
-    pub(crate) async fn end_safely(&mut self, ran: &Ran, took: Duration) {
+    pub(crate) async fn write_end(&mut self, ran: &CallResult, took: Duration) {
         let (Some(log), Some(record)) = (self.log.filter(|_| self.begun), &self.record) else { return };
         if let Err(error) = log.finish(self.end(record, ran, took)).await {
             // The call was executed, so that its result is still returned; only its record is incomplete.
             let detail = format!("the end of the call could not be written: {error}");
-            self.events.emit(Event::now(Some(self.call.id.clone()), EventKind::Fault { detail }));
+            self.events.emit(Event::now(Some(self.call.id.clone()), EventKind::InternalError { detail }));
         }
     }
 
     /// Builds the outcome. If nothing is written yet, the call is queued for the log without waiting.
-    pub(crate) fn finish(mut self, ran: Ran, took: Duration) -> Outcome {
+    pub(crate) fn finish(mut self, ran: CallResult, took: Duration) -> Outcome {
         let handle = self.log.take().and_then(|log| self.noted(log, &ran, took));
         let truncated = ran.merged.as_ref().is_some_and(|merged| merged.whole.is_some());
         Outcome {
@@ -111,33 +117,33 @@ impl<'a> Record<'a> {
             handle,
             truncated,
             verification: None,
-            repaired: self.mended().map(|mended| mended.notes.clone()).unwrap_or_default(),
+            repaired: self.coerced().map(|coerced| coerced.notes.clone()).unwrap_or_default(),
         }
     }
 
     /// Queues a call for the log unless it is written already. Returns the handle of its stored output.
-    fn noted(&mut self, log: &dyn CallLog, ran: &Ran, took: Duration) -> Option<RecordId> {
+    fn noted(&mut self, log: &dyn CallLog, ran: &CallResult, took: Duration) -> Option<RecordId> {
         if !self.begun {
             // With sampling, other successful calls are only counted. Failed calls and those with shortened output
             // are always stored.
-            if !self.may_change && ran.result.is_ok() && ran.merged.is_none() && !log.wants_details() {
+            if !self.may_change && ran.result.is_ok() && ran.merged.is_none() && !log.should_store_details() {
                 log.count(&ran.attempts, self.at);
                 return None;
             }
             let start = self.start();
             let end = self.end(&start.record, ran, took);
-            log.note(start, end);
+            log.record_finished(start, end);
         }
         self.record.take().filter(|_| output_of(ran).is_some())
     }
 
-    fn end(&self, record: &RecordId, ran: &Ran, took: Duration) -> CallEnd {
+    fn end(&self, record: &RecordId, ran: &CallResult, took: Duration) -> CallEnd {
         let error = ran.result.as_ref().err();
         CallEnd {
             record: record.clone(),
             status: Status::of(error, self.may_change),
             took,
-            error: error.map(told),
+            error: error.map(stored_error),
             sources: ran.sources.clone(),
             attempts: ran.attempts.iter().map(note).collect(),
             output: output_of(ran).map(|output| output.raw().clone()),
@@ -156,17 +162,17 @@ impl Drop for Record<'_> {
             record: start.record.clone(),
             status: Status::of(Some(&error), self.may_change),
             took: start.at.elapsed().unwrap_or_default(),
-            error: Some(told(&error)),
+            error: Some(stored_error(&error)),
             sources: Vec::new(),
             attempts: Vec::new(),
             output: None,
         };
-        log.note(start, end);
+        log.record_finished(start, end);
     }
 }
 
 /// The output to store: the complete one if the result is shortened.
-fn output_of(ran: &Ran) -> Option<&ToolOutput> {
+fn output_of(ran: &CallResult) -> Option<&ToolOutput> {
     let whole = ran.merged.as_ref().and_then(|merged| merged.whole.as_ref());
     whole.or(match &ran.result {
         Ok(output) => Some(output),
@@ -175,15 +181,15 @@ fn output_of(ran: &Ran) -> Option<&ToolOutput> {
     })
 }
 
-fn told(error: &ToolError) -> (String, Text) {
-    let text = |lang| prefix(&error.say(lang), MAX_STORED_TEXT).to_owned();
-    (error.kind().to_owned(), Text::new(text(Lang::En), text(Lang::Zh)))
+fn stored_error(error: &ToolError) -> (String, LocalizedText) {
+    let text = |lang| prefix(&error.localize(lang), MAX_STORED_TEXT_BYTES).to_owned();
+    (error.kind().to_owned(), LocalizedText::new(text(Lang::En), text(Lang::Zh)))
 }
 
 /// Maximum stored bytes of a name or id that the caller chose.
-const MAX_STORED_NAME: usize = 1 << 10;
+const MAX_STORED_NAME_BYTES: usize = 1 << 10;
 /// Maximum stored bytes of a request or an error text; an error may quote a whole message.
-const MAX_STORED_TEXT: usize = 8 << 10;
+const MAX_STORED_TEXT_BYTES: usize = 8 << 10;
 
 /// The first `bytes` bytes, cut at a character boundary.
 fn prefix(text: &str, bytes: usize) -> &str {
@@ -191,25 +197,25 @@ fn prefix(text: &str, bytes: usize) -> &str {
 }
 
 fn stored_name(tool: &ToolName) -> ToolName {
-    match tool.as_str().len() <= MAX_STORED_NAME {
+    match tool.as_str().len() <= MAX_STORED_NAME_BYTES {
         true => tool.clone(),
-        false => ToolName::new(prefix(tool.as_str(), MAX_STORED_NAME)),
+        false => ToolName::new(prefix(tool.as_str(), MAX_STORED_NAME_BYTES)),
     }
 }
 
 fn stored_id(id: &CallId) -> CallId {
-    match id.as_str().len() <= MAX_STORED_NAME {
+    match id.as_str().len() <= MAX_STORED_NAME_BYTES {
         true => id.clone(),
-        false => CallId::new(prefix(id.as_str(), MAX_STORED_NAME)),
+        false => CallId::new(prefix(id.as_str(), MAX_STORED_NAME_BYTES)),
     }
 }
 
-fn note(attempt: &AttemptRecord) -> AttemptNote {
-    AttemptNote {
+fn note(attempt: &AttemptRecord) -> StoredAttempt {
+    StoredAttempt {
         source: attempt.source.clone(),
         tool: attempt.tool.clone(),
         status: (&attempt.end).into(),
         took: attempt.took,
-        error: attempt.error().map(told),
+        error: attempt.error().map(stored_error),
     }
 }

@@ -8,7 +8,7 @@ use toolhub_core::source::SourceKind;
 use toolhub_core::{Source, Tool};
 
 /// The longest name that all clients accept.
-const MAX_NAME: usize = 64;
+const MAX_NAME_BYTES: usize = 64;
 /// Separates a source from the name of its tool.
 const SEPARATOR: &str = "__";
 /// Tools that find and call other tools or read stored data, with the kind of source that may define each.
@@ -78,7 +78,7 @@ pub fn qualified(source: &Source, name: &str) -> String {
     let id = source.to_string();
     let whole = format!("{id}{SEPARATOR}{name}");
     let splits_once = !id.contains(SEPARATOR) && !id.ends_with('_');
-    if splits_once && whole.len() <= MAX_NAME && plain(&whole) == whole {
+    if splits_once && whole.len() <= MAX_NAME_BYTES && plain(&whole) == whole {
         whole
     } else {
         hashed(source, name)
@@ -90,7 +90,7 @@ pub fn hashed(source: &Source, name: &str) -> String {
     let whole = format!("{source}{SEPARATOR}{name}");
     let digest = Sha256::digest(whole.as_bytes());
     let tail: String = digest.iter().take(4).map(|byte| format!("{byte:02x}")).collect();
-    let kept: String = plain(&whole).chars().take(MAX_NAME - tail.len() - 1).collect();
+    let kept: String = plain(&whole).chars().take(MAX_NAME_BYTES - tail.len() - 1).collect();
     format!("{kept}_{tail}")
 }
 
@@ -167,7 +167,10 @@ mod tests {
             let own = shown.iter().find(|(_, wire)| wire == "evil__call_tool").unwrap();
             let taking = shown.iter().find(|(_, wire)| wire == "call_tool").unwrap();
             assert_eq!(own.0, "evil__call_tool");
-            assert!(taking.0.starts_with("evil__call_tool_") && taking.0.len() <= MAX_NAME, "{taking:?}");
+            assert!(
+                taking.0.starts_with("evil__call_tool_") && taking.0.len() <= MAX_NAME_BYTES,
+                "{taking:?}"
+            );
         }
     }
 

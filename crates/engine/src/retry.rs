@@ -7,14 +7,14 @@ use toolhub_core::{Effect, Hints, ToolError};
 
 /// Maximum number of tries, including the first.
 pub(crate) const MAX_TRIES: u32 = 3;
-const FIRST_PAUSE: Duration = Duration::from_secs(1);
+const INITIAL_BACKOFF: Duration = Duration::from_secs(1);
 
 /// The pause before the next try, or `None` if there must not be one. `jitter` from 0 to 1 spreads the pauses.
-pub(crate) fn pause(error: &ToolError, hints: Hints, tries: u32, jitter: f64) -> Option<Duration> {
+pub(crate) fn backoff(error: &ToolError, hints: Hints, tries: u32, jitter: f64) -> Option<Duration> {
     if tries >= MAX_TRIES || !may_retry(error, hints) {
         return None;
     }
-    let grown = FIRST_PAUSE * 2_u32.pow(tries.saturating_sub(1));
+    let grown = INITIAL_BACKOFF * 2_u32.pow(tries.saturating_sub(1));
     let spread = grown.mul_f64(0.75 + jitter / 2.0);
     let asked = match error {
         ToolError::HttpStatus { retry_after, .. } => retry_after.unwrap_or_default(),
@@ -54,11 +54,11 @@ mod tests {
     }
 
     #[test]
-    fn only_what_cannot_happen_twice_is_tried_again() {
+    fn retries_only_calls_that_cannot_take_effect_twice() {
         let plain = Hints::default();
         let harmless = Hints { idempotent: Some(true), ..plain };
         let check = |error: ToolError, hints: Hints, tries: u32, expect: Option<u64>| {
-            let found = pause(&error, hints, tries, 0.5).map(|pause| pause.as_secs());
+            let found = backoff(&error, hints, tries, 0.5).map(|pause| pause.as_secs());
             assert_eq!(found, expect, "{error:?} {hints:?} after {tries}");
         };
         check(lost(Effect::None, false), plain, 1, Some(1));

@@ -3,7 +3,7 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
-use toolhub_core::lang::Text;
+use toolhub_core::lang::LocalizedText;
 use toolhub_core::statistics::{Day, Tally, ToolStatistics};
 use toolhub_core::{FastMap, Source, ToolName};
 
@@ -94,7 +94,7 @@ impl From<&ToolStatistics> for Score {
         }
         let median = entry.latency.percentile(0.5);
         let speed = median.map_or(0.5, |median| 1.0 / (1.0 + median.as_secs_f64()));
-        let success = at_least(successes, successes + failures);
+        let success = wilson_lower_bound(successes, successes + failures);
         Self {
             value: (1.0 - SPEED_SHARE) * success + SPEED_SHARE * speed,
             tally: entry.tally(),
@@ -106,14 +106,14 @@ impl From<&ToolStatistics> for Score {
 
 impl Score {
     /// The score as text.
-    pub fn text(&self) -> Text {
+    pub fn text(&self) -> LocalizedText {
         let total = self.tally.total();
         if total == 0 {
-            return Text::new("never used", "从未用过");
+            return LocalizedText::new("never used", "从未用过");
         }
         let (good, value) = (self.tally.successes, self.value);
         let speed = self.median.map(|median| format!(", {}", millis(median))).unwrap_or_default();
-        Text::new(
+        LocalizedText::new(
             format!("score {value:.2}: {good} of {total} succeeded{speed}"),
             format!("评分 {value:.2}：{total} 次中成功 {good} 次{speed}"),
         )
@@ -129,7 +129,7 @@ fn millis(time: Duration) -> String {
 
 /// Lower bound of the Wilson score interval, with one success and one failure added: so 1 of 1 ranks below 98 of 100,
 /// and an unused tool above one that always failed.
-pub fn at_least(successes: f64, total: f64) -> f64 {
+pub fn wilson_lower_bound(successes: f64, total: f64) -> f64 {
     let (successes, total) = (successes + 1.0, total + 2.0);
     let rate = successes / total;
     let square = Z * Z / total;

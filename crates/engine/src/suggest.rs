@@ -4,7 +4,7 @@
 const MAX_NAME_BYTES: usize = 256;
 
 /// The names most similar to `wanted`, best first, at most `most`. Dissimilar names and `wanted` itself are omitted.
-pub fn near_names<'a>(wanted: &str, names: impl IntoIterator<Item = &'a str>, most: usize) -> Vec<String> {
+pub fn similar_names<'a>(wanted: &str, names: impl IntoIterator<Item = &'a str>, most: usize) -> Vec<String> {
     if wanted.len() > MAX_NAME_BYTES {
         return Vec::new();
     }
@@ -66,10 +66,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn finds_what_was_meant() {
+    fn suggests_similar_names() {
         let names = ["read_data_from_excel", "write_data_to_excel", "calculate", "get_time", "读取文件"];
         let check =
-            |wanted: &str, expect: &[&str]| assert_eq!(near_names(wanted, names, 2), expect, "{wanted}");
+            |wanted: &str, expect: &[&str]| assert_eq!(similar_names(wanted, names, 2), expect, "{wanted}");
         check("readDataFromExcel", &["read_data_from_excel"]);
         check("read_excel_data", &["read_data_from_excel"]);
         check("calcualte", &["calculate"]);

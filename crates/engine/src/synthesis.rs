@@ -1,17 +1,17 @@
 //! Merges several results. Pure and independent of completion order. Equal results become one; others are listed with
 //! their sources.
 
-use toolhub_core::lang::Text;
+use toolhub_core::lang::LocalizedText;
 use toolhub_core::outcome::Synthesis;
 use toolhub_core::text::cut;
 use toolhub_core::{RawJson, RawObject, Source, ToolName, ToolOutput};
 
 /// Maximum number of results that a model merges.
-const MOST_FOR_MODEL: usize = 3;
+const MAX_MODEL_RESULTS: usize = 3;
 /// Maximum total characters that a model merges.
-const LONGEST_FOR_MODEL: usize = 2_000;
+const MAX_MODEL_CHARS: usize = 2_000;
 /// Maximum characters of one result in a merge without a model.
-const PLAIN: usize = 300;
+const MAX_SECTION_CHARS: usize = 300;
 /// Relative tolerance for equal numbers.
 const TOLERANCE: f64 = 1e-9;
 
@@ -28,7 +28,7 @@ pub struct Part {
 
 /// A merged result.
 #[derive(Debug, Clone)]
-pub struct Made {
+pub struct MergedOutput {
     /// The merged output.
     pub output: ToolOutput,
     /// The complete output, if `output` is shortened.
@@ -41,7 +41,7 @@ pub struct Made {
 pub(crate) fn texts_for_model(parts: &[Part], tags: &[String]) -> Option<Vec<(Source, String)>> {
     let texts: Vec<String> = parts.iter().map(text_of).collect();
     let length: usize = texts.iter().map(|text| text.chars().count()).sum();
-    if parts.len() > MOST_FOR_MODEL || length > LONGEST_FOR_MODEL || agreed(&texts).is_some() {
+    if parts.len() > MAX_MODEL_RESULTS || length > MAX_MODEL_CHARS || agreed(&texts).is_some() {
         return None;
     }
     let has = |tag: &str| tags.iter().any(|own| own == tag);
@@ -62,17 +62,19 @@ pub(crate) fn texts_for_model(parts: &[Part], tags: &[String]) -> Option<Vec<(So
 }
 
 /// Merges results in the given order. `words` is the text that a model merged from them, if any.
-pub fn merge(parts: &[Part], words: Option<&str>) -> Made {
+pub fn merge(parts: &[Part], words: Option<&str>) -> MergedOutput {
     let texts: Vec<String> = parts.iter().map(text_of).collect();
     let sources = parts.iter().map(|part| part.source.to_string()).collect::<Vec<_>>().join(", ");
     let count = parts.len();
     if let Some(same) = agreed(&texts) {
-        let note =
-            Text::new(format!("{count} sources agree: {sources}"), format!("{count} 个来源一致：{sources}"));
+        let note = LocalizedText::new(
+            format!("{count} sources agree: {sources}"),
+            format!("{count} 个来源一致：{sources}"),
+        );
         let synthesis = Synthesis { note, conflict: false };
         // The complete output of the first source, including blocks other than text.
         let output = parts.get(same).map_or_else(|| ToolOutput::text(""), |part| part.output.clone());
-        return Made { output, whole: None, synthesis };
+        return MergedOutput { output, whole: None, synthesis };
     }
     let numbers = texts.iter().all(|text| number(text).is_some());
     let note = if numbers {
@@ -82,9 +84,9 @@ pub fn merge(parts: &[Part], words: Option<&str>) -> Made {
             .map(|(part, text)| format!("{}: {}", part.source, text.trim()))
             .collect::<Vec<_>>()
             .join(", ");
-        Text::new(format!("the sources differ: {listed}"), format!("来源之间不一致：{listed}"))
+        LocalizedText::new(format!("the sources differ: {listed}"), format!("来源之间不一致：{listed}"))
     } else {
-        Text::new(
+        LocalizedText::new(
             format!("merged from {count} sources: {sources}"),
             format!("合并自 {count} 个来源：{sources}"),
         )
@@ -98,7 +100,7 @@ pub fn merge(parts: &[Part], words: Option<&str>) -> Made {
         let all: Vec<String> = parts.iter().zip(&texts).map(|(part, text)| section(part, text)).collect();
         assemble(parts, &texts, all.join("\n\n"))
     });
-    Made { output, whole, synthesis: Synthesis { note, conflict: numbers } }
+    MergedOutput { output, whole, synthesis: Synthesis { note, conflict: numbers } }
 }
 
 /// The index of the result that represents all, if all agree.
@@ -129,7 +131,7 @@ fn plain(parts: &[Part], texts: &[String]) -> (String, bool) {
         .iter()
         .zip(texts)
         .map(|(part, text)| {
-            let short = cut(text, PLAIN);
+            let short = cut(text, MAX_SECTION_CHARS);
             any_cut |= short.is_some();
             section(part, short.as_deref().unwrap_or(text))
         })
@@ -185,7 +187,7 @@ fn text_of(part: &Part) -> String {
 mod tests {
     use super::*;
     use proptest::prelude::*;
-    use toolhub_core::{Lang, Say as _, ServerId};
+    use toolhub_core::{Lang, Localize as _, ServerId};
 
     fn part(source: &str, text: &str) -> Part {
         let source = Source::Server(ServerId::new(source));
@@ -197,7 +199,7 @@ mod tests {
             texts.iter().enumerate().map(|(place, text)| part(&format!("s{place}"), text)).collect();
         let made = merge(&parts, None);
         let text = made.output.texts().0.join("\n");
-        (text, made.synthesis.note.say(Lang::En), made.synthesis.conflict)
+        (text, made.synthesis.note.localize(Lang::En), made.synthesis.conflict)
     }
 
     #[test]

@@ -73,7 +73,7 @@ impl Word {
         Self::Words { words: words.map(str::to_owned).collect(), place }
     }
 
-    fn is_in(&self, text: &Looked, place: Place) -> bool {
+    fn is_in(&self, text: &PreparedText, place: Place) -> bool {
         match self {
             Self::Characters(characters) => text.whole.contains(characters.as_str()),
             Self::Beginning(beginning) => text.words.iter().any(|word| word.starts_with(beginning.as_str())),
@@ -86,12 +86,12 @@ impl Word {
 }
 
 /// A text prepared for matching.
-struct Looked {
+struct PreparedText {
     whole: String,
     words: Vec<String>,
 }
 
-impl Looked {
+impl PreparedText {
     fn new(text: &str) -> Self {
         Self { words: split(text), whole: text.to_lowercase() }
     }
@@ -151,8 +151,8 @@ impl Tagger {
         let mut changes = false;
         let name = format!("{} {}", definition.name(), definition.title().unwrap_or_default());
         let texts = [
-            (Looked::new(&name), Place::NameOnly),
-            (Looked::new(opening(definition.description())), Place::Anywhere),
+            (PreparedText::new(&name), Place::NameOnly),
+            (PreparedText::new(opening(definition.description())), Place::Anywhere),
         ];
         for (text, place) in &texts {
             for row in self.own.iter().chain(BUILT_IN.iter()) {

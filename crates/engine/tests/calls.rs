@@ -116,7 +116,7 @@ async fn a_tools_own_error_is_a_failure_with_its_text() {
 }
 
 #[tokio::test]
-async fn the_next_is_tried_only_where_nothing_can_have_happened() {
+async fn next_candidate_is_tried_only_without_effect_or_if_read_only() {
     // The hints and the failure of the first candidate, and the expected calls.
     let lost = ToolError::ConnectionFailed {
         server: ServerId::new("a"),
@@ -187,7 +187,7 @@ async fn a_swap_of_the_catalog_does_not_change_what_readers_hold() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_never_left_is_tried_three_times() {
+async fn unsent_call_is_tried_three_times() {
     let host = Arc::new(FakeHost::server("a").tool("t", json!({}), &[Act::Fail(unreachable_a())]));
     let bench = bench(std::slice::from_ref(&host));
     let started = Instant::now();
@@ -200,7 +200,7 @@ async fn what_never_left_is_tried_three_times() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_may_have_happened_is_never_made_again() {
+async fn call_with_unknown_effect_is_repeated_only_if_read_only() {
     let lost = ToolError::ConnectionFailed {
         server: ServerId::new("a"),
         cause: "gone".into(),

@@ -47,8 +47,8 @@ impl ToolHost for Script {
                     Progress => {
                         context.emit(EventKind::Progress { progress: 1.0, total: None, message: None });
                     }
-                    Ask => context.emit(EventKind::Questioned { method: "ask".to_owned() }),
-                    Answer => context.emit(EventKind::Answered),
+                    Ask => context.emit(EventKind::InputRequested { method: "ask".to_owned() }),
+                    Answer => context.emit(EventKind::InputReceived),
                     Reply => return Ok(ToolOutput::text("done")),
                 }
             }

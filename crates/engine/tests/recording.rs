@@ -6,12 +6,12 @@ use std::sync::{Arc, Mutex};
 use std::time::SystemTime;
 
 use serde_json::json;
-use toolhub_core::memory::{CallEnd, CallLog, CallStart, Status};
+use toolhub_core::call_log::{CallEnd, CallLog, CallStart, Status};
 use toolhub_core::outcome::AttemptRecord;
 use toolhub_core::ports::{NullSink, StoreError};
 use toolhub_core::{
-    BoxFuture, CallContext, CallId, Lang, Outcome, RawJson, Say as _, Source, Tool, ToolCall, ToolDefinition,
-    ToolError, ToolHost, ToolOutput,
+    BoxFuture, CallContext, CallId, Lang, Localize as _, Outcome, RawJson, Source, Tool, ToolCall,
+    ToolDefinition, ToolError, ToolHost, ToolOutput,
 };
 use toolhub_engine::{Deadlines, Engine, Policy};
 
@@ -63,15 +63,15 @@ impl CallLog for Log {
         Box::pin(std::future::ready(Ok(())))
     }
 
-    fn note(&self, start: CallStart, end: CallEnd) {
+    fn record_finished(&self, start: CallStart, end: CallEnd) {
         assert_eq!(start.record, end.record);
         let tried = end.attempts.len();
         self.write(format!("noted: {}, {tried}", end.status.name()));
-        self.errors.lock().unwrap().extend(end.error.map(|(_, text)| text.say(Lang::En)));
+        self.errors.lock().unwrap().extend(end.error.map(|(_, text)| text.localize(Lang::En)));
         self.starts.lock().unwrap().push(start);
     }
 
-    fn wants_details(&self) -> bool {
+    fn should_store_details(&self) -> bool {
         self.room
     }
 
@@ -92,7 +92,7 @@ async fn call_of(log: &Arc<Log>, read_only: bool, call: ToolCall) -> Outcome {
 }
 
 async fn call_with_hints(log: &Arc<Log>, hints: &serde_json::Value, call: ToolCall) -> Outcome {
-    let engine = Engine::new(Policy::default(), Arc::new(NullSink)).recording(Arc::clone(log) as _);
+    let engine = Engine::new(Policy::default(), Arc::new(NullSink)).with_call_log(Arc::clone(log) as _);
     let host: Arc<dyn ToolHost> = Arc::new(Host);
     engine.add_host(&host, Deadlines::default());
     let definition = json!({"name": "t", "annotations": hints});
@@ -131,7 +131,7 @@ async fn records_of_large_calls_have_a_bounded_size() {
 }
 
 #[tokio::test]
-async fn what_there_is_no_room_for_is_counted() {
+async fn successful_reading_calls_without_room_are_only_counted() {
     let check = |(outcome, written): (Outcome, Vec<String>), handle: bool, expect: &[&str]| {
         assert_eq!(written, expect);
         assert_eq!(outcome.handle.is_some(), handle, "{outcome:?}");

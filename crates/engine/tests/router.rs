@@ -5,9 +5,9 @@
 use serde_json::{Value, json};
 use toolhub_core::lang::Lang;
 use toolhub_core::source::SourceKind;
-use toolhub_core::{CallBy, RawJson, Say as _, ServerId};
+use toolhub_core::{CallBy, Localize as _, RawJson, ServerId};
 use toolhub_engine::router::route;
-use toolhub_engine::{Catalog, Known, Policy, Request, Scores};
+use toolhub_engine::{Catalog, Policy, Request, RoutingContext, Scores};
 use toolhub_testkit::FakeHost;
 
 /// The tool `shared` at every source, `only_b` at server b, `only_native` in the hub.
@@ -31,10 +31,10 @@ fn decide(
 ) -> Result<(Vec<String>, String), String> {
     let arguments = arguments.map(RawJson::from);
     let request = Request { source, arguments: arguments.as_ref(), ..Request::named(tool) };
-    let known = Known { catalog: &catalog(), policy: &policy(), scores: &Scores::default() };
+    let known = RoutingContext { catalog: &catalog(), policy: &policy(), scores: &Scores::default() };
     let route = route(request, known).map_err(|error| error.to_string())?;
     let sources = route.candidates.iter().map(|candidate| candidate.source().to_string()).collect();
-    let reasons = route.reasons.iter().map(|reason| reason.say(Lang::En)).collect::<Vec<_>>().join("; ");
+    let reasons = route.reasons.iter().map(|reason| reason.localize(Lang::En)).collect::<Vec<_>>().join("; ");
     Ok((sources, reasons))
 }
 
@@ -62,7 +62,7 @@ fn the_three_way_rule() {
 fn rejects_unknown_sources_and_suggests_similar_names() {
     let policy = Policy { servers: ["hr-db", "crm"].map(ServerId::new).into(), ..Policy::default() };
     let (catalog, scores) = (catalog(), Scores::default());
-    let known = Known { catalog: &catalog, policy: &policy, scores: &scores };
+    let known = RoutingContext { catalog: &catalog, policy: &policy, scores: &scores };
     for by in [CallBy::Name, CallBy::Capability] {
         for (source, expect) in [
             ("moon", "`toolhub servers list` lists the servers"),
@@ -87,7 +87,7 @@ fn the_source_skill_means_skills_only() {
 }
 
 #[test]
-fn unknown_tools_get_a_way_on() {
+fn unknown_tool_error_names_the_next_step() {
     let check = |tool: &str, source: Option<&str>, expect: &str| {
         assert_eq!(decide(tool, source, None).unwrap_err(), expect);
     };
@@ -102,7 +102,7 @@ fn unknown_tools_get_a_way_on() {
 }
 
 #[test]
-fn arguments_decide_who_is_in_the_group() {
+fn sources_whose_schema_rejects_the_arguments_are_left_out() {
     let (sources, reasons) = decide("shared", None, Some(json!({}))).unwrap();
     assert_eq!(sources, ["b", "native"]);
     assert!(reasons.contains("a is left out, as the arguments do not fit its schema"), "{reasons}");
@@ -116,14 +116,14 @@ fn arguments_decide_who_is_in_the_group() {
 fn servers_that_are_not_declared_equivalent_do_not_share_calls() {
     let policy = Policy { equivalent: Vec::new(), ..policy() };
     let catalog = catalog();
-    let known = Known { catalog: &catalog, policy: &policy, scores: &Scores::default() };
+    let known = RoutingContext { catalog: &catalog, policy: &policy, scores: &Scores::default() };
     let sources = |request: Request<'_>| -> Vec<String> {
         let candidates = route(request, known).unwrap().candidates;
         candidates.iter().map(|candidate| candidate.source().to_string()).collect()
     };
     assert_eq!(sources(Request::named("shared")), ["a", "native"]);
     let found = route(Request::named("shared"), known).unwrap();
-    let said = found.reasons.iter().map(|reason| reason.say(Lang::En));
+    let said = found.reasons.iter().map(|reason| reason.localize(Lang::En));
     assert!(said.into_iter().any(|reason| reason.contains("b has a tool of that name, too")));
     assert_eq!(sources(Request { source: Some("b"), ..Request::named("shared") }), ["b"]);
     for (name, source) in [("b__shared", "b"), ("a__shared", "a"), ("native__shared", "native")] {
@@ -135,12 +135,12 @@ fn servers_that_are_not_declared_equivalent_do_not_share_calls() {
 #[test]
 fn the_order_is_policy() {
     let policy = Policy { order: vec![SourceKind::Native, SourceKind::Mcp], ..policy() };
-    let known = Known { catalog: &catalog(), policy: &policy, scores: &Scores::default() };
+    let known = RoutingContext { catalog: &catalog(), policy: &policy, scores: &Scores::default() };
     let found = route(Request::named("shared"), known).unwrap();
     let sources: Vec<_> = found.candidates.iter().map(|candidate| candidate.source().to_string()).collect();
     assert_eq!(sources, ["native", "a", "b"]);
     let without_native = Policy { order: vec![SourceKind::Mcp], ..policy };
-    let known = Known { catalog: &catalog(), policy: &without_native, scores: &Scores::default() };
+    let known = RoutingContext { catalog: &catalog(), policy: &without_native, scores: &Scores::default() };
     assert!(route(Request::named("only_native"), known).is_err());
 }
 
@@ -161,7 +161,7 @@ fn servers(ids: &[&str]) -> Policy {
 /// The strategy, the number of candidates that start together, and their order.
 fn lined_up(name: &str, sources: &[(&str, Value)], scores: &Scores) -> (&'static str, usize, Vec<String>) {
     let ids: Vec<&str> = sources.iter().map(|(id, _)| *id).filter(|id| *id != "native").collect();
-    let known = Known { catalog: &sharing(name, sources), policy: &servers(&ids), scores };
+    let known = RoutingContext { catalog: &sharing(name, sources), policy: &servers(&ids), scores };
     let found = route(Request::named(name), known).unwrap();
     let order = found.candidates.iter().map(|candidate| candidate.source().to_string()).collect();
     (found.strategy.name(), found.batch, order)
@@ -189,7 +189,7 @@ fn what_kind_decides_the_strategy() {
 }
 
 #[test]
-fn only_what_does_no_harm_runs_side_by_side() {
+fn only_repeatable_tools_run_concurrently() {
     let (safe, again) = (json!({"readOnlyHint": true}), json!({"idempotentHint": true}));
     let none = Scores::default();
     let check = |sources: &[(&str, Value)], expect: (&str, usize, &[&str])| {
@@ -211,11 +211,11 @@ fn only_what_does_no_harm_runs_side_by_side() {
 }
 
 #[test]
-fn who_stands_first_side_by_side() {
+fn concurrent_candidates_are_ordered_by_last_success_and_score() {
     let safe = || json!({"readOnlyHint": true});
     let sources = [("a", safe()), ("b", safe()), ("c", safe()), ("native", safe())];
     let name = toolhub_core::ToolName::new("thing");
-    let at = |id: &str| toolhub_core::Source::named(id);
+    let at = |id: &str| toolhub_core::Source::from_name(id);
     let fared = |uses: &[(&str, bool)]| {
         let scores = Scores::default();
         for (id, success) in uses {
@@ -241,7 +241,8 @@ fn by_capability_the_arguments_must_be_known() {
     let a = FakeHost::server("a").tool("search_papers", schema("query"), &[]);
     let b = FakeHost::server("b").tool("search_web", schema("query"), &[]).tool("search_x", schema("q"), &[]);
     let catalog = Catalog::new([a, b].iter().flat_map(FakeHost::tools).cloned());
-    let known = Known { catalog: &catalog, policy: &servers(&["a", "b"]), scores: &Scores::default() };
+    let known =
+        RoutingContext { catalog: &catalog, policy: &servers(&["a", "b"]), scores: &Scores::default() };
     let arguments = RawJson::from(json!({"query": "rust"}));
     let ask = |capability: &'static str, seed: u64| {
         let request = Request {
@@ -261,7 +262,7 @@ fn by_capability_the_arguments_must_be_known() {
     // Candidates of equal rank are shuffled; the order depends on the seed only.
     assert_eq!(order(7), order(7));
     assert!((0..20).any(|seed| order(seed) != order(0)));
-    let reasons: Vec<String> = found.reasons.iter().map(|reason| reason.say(Lang::En)).collect();
+    let reasons: Vec<String> = found.reasons.iter().map(|reason| reason.localize(Lang::En)).collect();
     assert!(reasons.iter().any(|reason| reason.contains("seed 1")), "{reasons:?}");
     let error = ask("juggle", 1).unwrap_err().to_string();
     assert!(error.starts_with("no tool is known to be good for `juggle`; there is: "), "{error}");
@@ -284,7 +285,7 @@ proptest::proptest! {
         let by = if by_capability { CallBy::Capability } else { CallBy::Name };
         let request = Request { by, seed, ..Request::named(if by_capability { "search" } else { "search_it" }) };
         let shown = || {
-            let known = Known { catalog: &catalog, policy: &policy, scores: &scores };
+            let known = RoutingContext { catalog: &catalog, policy: &policy, scores: &scores };
             format!("{:?}", route(request, known).map(|route| (route.strategy, route.batch, route.reasons,
                 route.candidates.iter().map(|candidate| (candidate.source().clone(), candidate.why.clone())).collect::<Vec<_>>())))
         };
@@ -293,7 +294,7 @@ proptest::proptest! {
 }
 
 #[test]
-fn what_is_not_as_approved_is_told_or_held_back() {
+fn changed_tools_warn_and_quarantined_tools_are_excluded() {
     use toolhub_core::CallBy;
     use toolhub_core::tool::{Tool, Trust};
     let search = |server: &str, trust: Trust| {
@@ -303,7 +304,7 @@ fn what_is_not_as_approved_is_told_or_held_back() {
     };
     let decide = |catalog: &Catalog, by: CallBy, source: Option<&str>| {
         let name = if by == CallBy::Name { "search_it" } else { "search" };
-        let known = Known { catalog, policy: &policy(), scores: &Scores::default() };
+        let known = RoutingContext { catalog, policy: &policy(), scores: &Scores::default() };
         let route = route(Request { by, source, ..Request::named(name) }, known);
         route.map_err(|error| error.kind()).map(|route| {
             let sources: Vec<String> = route.candidates.iter().map(|one| one.source().to_string()).collect();
@@ -343,7 +344,8 @@ fn a_costly_schema_leaves_out_its_own_server_only() {
     let arguments = RawJson::from(json!({"rows": vec![json!({"4999": 1}); 200]}));
     let request = Request { arguments: Some(&arguments), ..Request::named("shared") };
     let route =
-        route(request, Known { catalog: &catalog, policy: &policy, scores: &Scores::default() }).unwrap();
+        route(request, RoutingContext { catalog: &catalog, policy: &policy, scores: &Scores::default() })
+            .unwrap();
     let sources: Vec<String> =
         route.candidates.iter().map(|candidate| candidate.source().to_string()).collect();
     assert_eq!(sources, ["usual"]);

@@ -8,7 +8,7 @@ use tokio::time::Instant;
 use toolhub_core::lang::Lang;
 use toolhub_core::outcome::AttemptEnd;
 use toolhub_core::ports::{MergeRequest, Synthesizer};
-use toolhub_core::{BoxFuture, Effect, Outcome, Say as _, ServerId, ToolCall, ToolError, ToolHost};
+use toolhub_core::{BoxFuture, Effect, Localize as _, Outcome, ServerId, ToolCall, ToolError, ToolHost};
 use toolhub_engine::{Deadlines, Engine, Policy, Strategy};
 use toolhub_testkit::Recorder;
 use toolhub_testkit::fake::{Act, FakeHost};
@@ -134,7 +134,7 @@ async fn equal_answers_become_one() {
     let bench = bench("thing", &read_only(), &[after(1, "42"), after(2, "42.0")]);
     let (outcome, _) = bench.call("thing").await;
     assert_eq!(text(&outcome), "42");
-    let note = outcome.synthesis.as_ref().map(|synthesis| synthesis.note.say(Lang::En));
+    let note = outcome.synthesis.as_ref().map(|synthesis| synthesis.note.localize(Lang::En));
     assert_eq!(note.as_deref(), Some("2 sources agree: a, b"));
 }
 
@@ -148,7 +148,7 @@ async fn different_numbers_are_flagged() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn whoever_hangs_does_not_hold_up_a_merge() {
+async fn hanging_candidate_does_not_delay_a_merge() {
     let bench = bench("search", &read_only(), &[after(2, "here"), vec![Act::Hang]]);
     let (outcome, took) = bench.call("search").await;
     assert_eq!((text(&outcome).as_str(), took), ("here", 12));
@@ -177,7 +177,7 @@ async fn the_rest_stay_asleep_when_the_batch_succeeds() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn without_hints_nothing_runs_twice_or_side_by_side() {
+async fn tools_without_hints_run_once_and_alone() {
     let effects = [
         json!({}),
         json!({"annotations": {"destructiveHint": true}}),
@@ -310,7 +310,7 @@ async fn a_model_merges_in_time_or_not_at_all() {
     ];
     for (model, expect, seconds) in cases {
         let Bench { engine, .. } = bench("search", &read_only(), &[after(1, "one"), after(1, "two")]);
-        let engine = engine.synthesizing(Arc::new(model));
+        let engine = engine.with_synthesizer(Arc::new(model));
         let started = Instant::now();
         let outcome = engine.call(ToolCall::new("search", json!({}))).await;
         assert_eq!((text(&outcome).as_str(), started.elapsed().as_secs()), (expect, seconds));

@@ -3,7 +3,7 @@
 use serde_json::Value;
 use toolhub_core::RawJson;
 use toolhub_core::json::too_deep;
-use toolhub_core::lang::Text;
+use toolhub_core::lang::LocalizedText;
 
 use crate::repair::{Ending, repair};
 
@@ -13,11 +13,11 @@ pub(crate) struct Arguments {
     /// The object, as written by the model.
     pub(crate) object: RawJson,
     /// Notes on the repairs.
-    pub(crate) repaired: Vec<Text>,
+    pub(crate) repaired: Vec<LocalizedText>,
 }
 
 /// Parses the arguments of a call of `tool`; the error explains to the model how to write them.
-pub(crate) fn read_arguments(tool: &str, text: &str) -> Result<Arguments, Text> {
+pub(crate) fn read_arguments(tool: &str, text: &str) -> Result<Arguments, LocalizedText> {
     let text = text.trim();
     // Models often omit the arguments of a tool without parameters.
     if text.is_empty() || text == "null" {
@@ -32,8 +32,10 @@ pub(crate) fn read_arguments(tool: &str, text: &str) -> Result<Arguments, Text> 
             // Some endpoints encode the object twice.
             Value::String(inner) if inner.trim_start().starts_with('{') => {
                 let mut read = read_arguments(tool, &inner)?;
-                read.repaired
-                    .push(Text::new("the arguments were JSON within a text", "参数是写在文本里的 JSON"));
+                read.repaired.push(LocalizedText::new(
+                    "the arguments were JSON within a text",
+                    "参数是写在文本里的 JSON",
+                ));
                 Ok(read)
             }
             _ => Err(unreadable(tool, "they are no object", "它们不是对象")),
@@ -51,8 +53,8 @@ fn mend_arguments(text: &str) -> Option<Arguments> {
     whole.then(|| Arguments { object: mended.json, repaired: mended.repairs.texts() })
 }
 
-fn unreadable(tool: &str, en: &str, zh: &str) -> Text {
-    Text::new(
+fn unreadable(tool: &str, en: &str, zh: &str) -> LocalizedText {
+    LocalizedText::new(
         format!(
             "the arguments of your call of `{tool}` cannot be read: {en}; call it again with one JSON object"
         ),

@@ -1,7 +1,7 @@
 //! Assembles a response from its pieces, for any wire format, and forwards them to a listener.
 
 use toolhub_core::CallId;
-use toolhub_core::model::{ChatReply, Listener, ModelCall, Spoken, Stop, Usage};
+use toolhub_core::model::{ChatReply, ModelCall, ReplyDelta, ReplyListener, StopReason, Usage};
 
 use crate::arguments::read_arguments;
 use crate::names::Names;
@@ -30,13 +30,13 @@ struct Draft {
 
 /// A response that is still incomplete.
 pub(crate) struct Assembly<'a> {
-    heard: Listener<'a>,
+    heard: ReplyListener<'a>,
     names: &'a Names,
     /// The tool whose arguments are the answer itself, for structured output.
     answer_tool: Option<&'a str>,
     text: String,
     drafts: Vec<Draft>,
-    stop: Option<Stop>,
+    stop: Option<StopReason>,
     usage: Option<Usage>,
     /// Whether the listener got anything; from then on the request must not be retried.
     spoke: bool,
@@ -44,7 +44,7 @@ pub(crate) struct Assembly<'a> {
 
 impl<'a> Assembly<'a> {
     /// Creates an empty response.
-    pub(crate) fn new(heard: Listener<'a>, names: &'a Names, answer_tool: Option<&'a str>) -> Self {
+    pub(crate) fn new(heard: ReplyListener<'a>, names: &'a Names, answer_tool: Option<&'a str>) -> Self {
         Self {
             heard,
             names,
@@ -70,17 +70,17 @@ impl<'a> Assembly<'a> {
     pub(crate) fn text(&mut self, words: &str) {
         if !words.is_empty() {
             self.text.push_str(words);
-            self.say(Spoken::Text(words.to_owned()));
+            self.emit(ReplyDelta::Text(words.to_owned()));
         }
     }
 
     pub(crate) fn thought(&mut self, words: &str) {
         if !words.is_empty() {
-            self.say(Spoken::Thought(words.to_owned()));
+            self.emit(ReplyDelta::Thought(words.to_owned()));
         }
     }
 
-    pub(crate) fn stop(&mut self, stop: Stop) {
+    pub(crate) fn stop(&mut self, stop: StopReason) {
         self.stop = Some(stop);
     }
 
@@ -107,11 +107,11 @@ impl<'a> Assembly<'a> {
         let is_answer = self.answer_tool == Some(draft.name.as_str());
         if is_answer {
             if !piece.arguments.is_empty() {
-                self.say(Spoken::Text(piece.arguments));
+                self.emit(ReplyDelta::Text(piece.arguments));
             }
         } else if begun {
             let tool = self.names.meant(&self.drafts[at].name);
-            self.say(Spoken::CallBegun(tool));
+            self.emit(ReplyDelta::ToolCallStarted(tool));
         }
     }
 
@@ -137,7 +137,7 @@ impl<'a> Assembly<'a> {
         }
     }
 
-    fn say(&mut self, spoken: Spoken) {
+    fn emit(&mut self, spoken: ReplyDelta) {
         self.spoke = true;
         (self.heard)(spoken);
     }
@@ -167,8 +167,8 @@ impl<'a> Assembly<'a> {
         }
         reply.stop = match self.stop.unwrap_or_default() {
             // Not all endpoints report tool calls as the stop reason.
-            Stop::End if !reply.calls.is_empty() => Stop::Calls,
-            Stop::Calls if answered && reply.calls.is_empty() => Stop::End,
+            StopReason::End if !reply.calls.is_empty() => StopReason::Calls,
+            StopReason::Calls if answered && reply.calls.is_empty() => StopReason::End,
             stop => stop,
         };
         reply
@@ -178,7 +178,7 @@ impl<'a> Assembly<'a> {
 /// The id sent by the model; a new one if it is empty or not unique.
 fn id_of(given: &str, others: &[ModelCall]) -> CallId {
     if given.is_empty() || others.iter().any(|call| call.id.as_str() == given) {
-        CallId::fresh()
+        CallId::generate()
     } else {
         CallId::new(given)
     }

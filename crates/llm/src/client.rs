@@ -9,7 +9,7 @@ use reqwest::Client;
 use reqwest::redirect::Policy;
 use tokio::time::Instant;
 use toolhub_core::BoxFuture;
-use toolhub_core::model::{ChatReply, ChatRequest, LanguageModel, Listener, ModelError};
+use toolhub_core::model::{ChatReply, ChatRequest, LanguageModel, ModelError, ReplyListener};
 use url::Url;
 
 use crate::assembly::Assembly;
@@ -74,7 +74,7 @@ impl ModelClient {
     async fn persist(
         &self,
         request: &ChatRequest,
-        heard: Listener<'_>,
+        heard: ReplyListener<'_>,
         whole: Duration,
     ) -> Result<ChatReply, ModelError> {
         let deadline = Instant::now() + whole;
@@ -136,7 +136,7 @@ impl LanguageModel for ModelClient {
     fn chat<'a>(
         &'a self,
         request: &'a ChatRequest,
-        heard: Listener<'a>,
+        heard: ReplyListener<'a>,
     ) -> BoxFuture<'a, Result<ChatReply, ModelError>> {
         let whole = request.timeout.unwrap_or(self.endpoint.timeout);
         Box::pin(async move {

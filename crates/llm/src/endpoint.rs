@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use serde::Deserialize;
-use toolhub_core::lang::Text;
+use toolhub_core::lang::LocalizedText;
 use url::Url;
 
 use crate::key::ApiKey;
@@ -77,7 +77,7 @@ impl std::fmt::Debug for Endpoint {
 
 impl Endpoint {
     /// Creates the endpoint of `url`, which may include the path of the chat request.
-    pub fn new(api: Api, url: &str, model: impl Into<String>) -> Result<Self, Text> {
+    pub fn new(api: Api, url: &str, model: impl Into<String>) -> Result<Self, LocalizedText> {
         Ok(Self {
             api,
             base: base(api, url)?,
@@ -154,10 +154,10 @@ fn chat_path(api: Api) -> &'static str {
 }
 
 /// Returns the base URL. Adds `/v1` if the URL has no path.
-fn base(api: Api, text: &str) -> Result<Url, Text> {
+fn base(api: Api, text: &str) -> Result<Url, LocalizedText> {
     // The message omits the URL, which may contain a password.
     let wrong = |en: &str, zh: &str| {
-        Text::new(
+        LocalizedText::new(
             format!("the model's `url` is wrong: {en}; write it like `http://127.0.0.1:11434/v1`"),
             format!("模型的 `url` 不对：{zh}；请写成 `http://127.0.0.1:11434/v1` 这样"),
         )

@@ -66,7 +66,7 @@ impl Failure {
     /// The response ended prematurely.
     pub(crate) fn broken_off(endpoint: &Endpoint, detail: &str) -> Self {
         let (model, detail) = (endpoint.name(), shown(endpoint, detail));
-        Self { error: ModelError::BrokenOff { model, detail }, again: Again::Soon }
+        Self { error: ModelError::Truncated { model, detail }, again: Again::Soon }
     }
 
     /// The response does not match the wire format.

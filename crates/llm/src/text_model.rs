@@ -4,10 +4,10 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use toolhub_core::json::canonical;
-use toolhub_core::lang::Text;
+use toolhub_core::lang::LocalizedText;
 use toolhub_core::model::{
-    ChatReply, ChatRequest, LanguageModel, Listener, Message, ModelCall, ModelError, OfferedTool, Spoken,
-    Stop, ToolChoice, ToolTexts,
+    ChatReply, ChatRequest, LanguageModel, Message, ModelCall, ModelError, OfferedTool, ReplyDelta,
+    ReplyListener, StopReason, ToolChoice, ToolPresentation,
 };
 use toolhub_core::{BoxFuture, RawJson, RawObject};
 
@@ -18,18 +18,18 @@ use crate::formats::{Heard, KnownTool, KnownTools, StreamReader, read};
 pub struct TextModel {
     inner: Arc<dyn LanguageModel>,
     /// Where the wrapped model gets the tools.
-    told: ToolTexts,
+    told: ToolPresentation,
 }
 
 impl TextModel {
     /// Wraps a model without native tool calls.
     pub fn new(inner: Arc<dyn LanguageModel>) -> Self {
-        Self { inner, told: ToolTexts::InSystem }
+        Self { inner, told: ToolPresentation::InSystemPrompt }
     }
 
     /// Wraps a model with native tool calls that, like many small ones, occasionally writes one as text.
     pub fn now_and_then(inner: Arc<dyn LanguageModel>) -> Self {
-        Self { inner, told: ToolTexts::Apart }
+        Self { inner, told: ToolPresentation::Native }
     }
 }
 
@@ -38,19 +38,19 @@ impl LanguageModel for TextModel {
         self.inner.name()
     }
 
-    fn tool_texts(&self) -> ToolTexts {
+    fn tool_presentation(&self) -> ToolPresentation {
         self.told
     }
 
     fn chat<'a>(
         &'a self,
         request: &'a ChatRequest,
-        heard: Listener<'a>,
+        heard: ReplyListener<'a>,
     ) -> BoxFuture<'a, Result<ChatReply, ModelError>> {
         Box::pin(async move {
             let written = match self.told {
-                ToolTexts::InSystem => as_text(request),
-                ToolTexts::Apart => request.clone(),
+                ToolPresentation::InSystemPrompt => as_text(request),
+                ToolPresentation::Native => request.clone(),
             };
             let known = KnownTools::new(
                 request
@@ -63,8 +63,8 @@ impl LanguageModel for TextModel {
                 return self.inner.chat(&written, heard).await;
             }
             let reader = Mutex::new(Some(StreamReader::new(&known)));
-            let listen = |spoken: Spoken| match spoken {
-                Spoken::Text(text) => {
+            let listen = |spoken: ReplyDelta| match spoken {
+                ReplyDelta::Text(text) => {
                     let mut reader = reader.lock().unwrap_or_else(PoisonError::into_inner);
                     let pieces = reader.as_mut().map(|reader| reader.feed(&text)).unwrap_or_default();
                     drop(reader);
@@ -81,7 +81,7 @@ impl LanguageModel for TextModel {
             }
             let (mut reading, rest) = reader.finish();
             if !rest.is_empty() {
-                heard(Spoken::Text(rest));
+                heard(ReplyDelta::Text(rest));
             }
             if let Some(place) = reading.cut {
                 let call = reading.calls.remove(place);
@@ -98,7 +98,7 @@ impl LanguageModel for TextModel {
             };
             // A call quoted from a tool result is data.
             reading.calls.retain(|call| !echo(call));
-            let stop = if reading.calls.is_empty() { reply.stop } else { Stop::Calls };
+            let stop = if reading.calls.is_empty() { reply.stop } else { StopReason::Calls };
             let mut unreadable = reply.unreadable;
             unreadable.extend(reading.unreadable);
             // After a tool result the model repeats it; without one it is invented.
@@ -133,24 +133,24 @@ fn has_calls(message: &Message) -> bool {
     }
 }
 
-fn spoken_of(piece: Heard) -> Spoken {
+fn spoken_of(piece: Heard) -> ReplyDelta {
     match piece {
-        Heard::Words(text) => Spoken::Text(text),
-        Heard::Thought(text) => Spoken::Thought(text),
-        Heard::Call(tool) => Spoken::CallBegun(tool),
+        Heard::Words(text) => ReplyDelta::Text(text),
+        Heard::Thought(text) => ReplyDelta::Thought(text),
+        Heard::Call(tool) => ReplyDelta::ToolCallStarted(tool),
     }
 }
 
-fn broken_off(tool: &str) -> Text {
-    Text::new(
+fn broken_off(tool: &str) -> LocalizedText {
+    LocalizedText::new(
         format!("your text broke off inside the call of `{tool}`; write the whole call again, and shorter"),
         format!("你的文本在 `{tool}` 的调用中间中断；请重新写出完整的调用，并尽量简短"),
     )
 }
 
 /// The message to a model that returned only an invented result.
-fn made_up() -> Text {
-    Text::new(
+fn made_up() -> LocalizedText {
+    LocalizedText::new(
         "you wrote a result yourself, and results come from tools alone: write the call as \
          <tool_call>{\"tool_name\": \"…\", \"arguments\": {…}}</tool_call>, or answer in plain words",
         "你自己写了结果，而结果只能来自工具：请写出调用 \
@@ -161,7 +161,7 @@ fn made_up() -> Text {
 /// Converts a request to plain text messages.
 fn as_text(request: &ChatRequest) -> ChatRequest {
     let mut system = request.system.clone();
-    let told = request.tool_texts == ToolTexts::InSystem;
+    let told = request.tool_presentation == ToolPresentation::InSystemPrompt;
     if !told && !request.tools.is_empty() && request.choice != ToolChoice::Forbidden {
         if !system.is_empty() {
             system.push_str("\n\n");

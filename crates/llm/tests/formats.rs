@@ -86,9 +86,9 @@ fn every_text_gives_the_calls_that_are_meant() {
 
 #[test]
 fn what_was_mended_is_told_in_both_languages() {
-    use toolhub_core::{Lang, Say as _};
+    use toolhub_core::{Lang, Localize as _};
     let reading = read("<tool_call>{'name': 'f', 'arguments': {'a': True,}}", &KnownTools::default());
-    let told = |lang| reading.calls[0].repaired.iter().map(|text| text.say(lang)).collect::<Vec<_>>();
+    let told = |lang| reading.calls[0].repaired.iter().map(|text| text.localize(lang)).collect::<Vec<_>>();
     assert!(told(Lang::En).iter().any(|text| text.contains("comma")), "{:?}", told(Lang::En));
     assert!(told(Lang::Zh).iter().any(|text| text.contains("逗号")), "{:?}", told(Lang::Zh));
     let clean = read("<tool_call>{\"name\": \"f\", \"arguments\": {}}</tool_call>", &KnownTools::default());

@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex};
 
 use serde_json::json;
 use toolhub_core::model::{
-    ChatReply, ChatRequest, LanguageModel, Listener, Message, ModelCall, ModelError, OfferedTool, Spoken,
-    Stop,
+    ChatReply, ChatRequest, LanguageModel, Message, ModelCall, ModelError, OfferedTool, ReplyDelta,
+    ReplyListener, StopReason,
 };
 use toolhub_core::{BoxFuture, CallId, RawJson, ToolName};
 use toolhub_llm::text_model::TextModel;
@@ -27,23 +27,23 @@ impl LanguageModel for Parrot {
     fn chat<'a>(
         &'a self,
         request: &'a ChatRequest,
-        heard: Listener<'a>,
+        heard: ReplyListener<'a>,
     ) -> BoxFuture<'a, Result<ChatReply, ModelError>> {
         Box::pin(async move {
             self.asked.lock().unwrap().push(request.clone());
             for character in self.says.chars() {
-                heard(Spoken::Text(character.to_string()));
+                heard(ReplyDelta::Text(character.to_string()));
             }
             Ok(ChatReply { text: self.says.to_owned(), ..ChatReply::default() })
         })
     }
 }
 
-fn ask(says: &'static str, request: &ChatRequest) -> (ChatReply, ChatRequest, Vec<Spoken>) {
+fn ask(says: &'static str, request: &ChatRequest) -> (ChatReply, ChatRequest, Vec<ReplyDelta>) {
     let parrot = Arc::new(Parrot { says, asked: Mutex::default() });
     let model = TextModel::new(Arc::clone(&parrot) as Arc<dyn LanguageModel>);
     let spoken = Mutex::new(Vec::new());
-    let listen = |piece: Spoken| spoken.lock().unwrap().push(piece);
+    let listen = |piece: ReplyDelta| spoken.lock().unwrap().push(piece);
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     let reply = runtime.block_on(model.chat(request, &listen)).unwrap();
     let asked = parrot.asked.lock().unwrap().remove(0);
@@ -75,16 +75,16 @@ fn tools_are_told_in_words_and_calls_are_read_out_of_words() {
     let [call] = reply.calls.as_slice() else { panic!("{reply:?}") };
     assert_eq!((call.id.as_str(), call.tool.as_str()), ("call_7", "get_weather"));
     assert_eq!(call.arguments.value(), json!({"city": "Kyoto"}));
-    assert_eq!((reply.text.as_str(), reply.stop), ("Let me look.", Stop::Calls));
+    assert_eq!((reply.text.as_str(), reply.stop), ("Let me look.", StopReason::Calls));
     let words: String = spoken
         .iter()
         .filter_map(|piece| match piece {
-            Spoken::Text(text) => Some(text.as_str()),
+            ReplyDelta::Text(text) => Some(text.as_str()),
             _ => None,
         })
         .collect();
     assert_eq!(words, "Let me look.\n", "a call is never shown");
-    assert!(spoken.contains(&Spoken::Thought("<think>weather</think>".to_owned())), "{spoken:?}");
+    assert!(spoken.contains(&ReplyDelta::Thought("<think>weather</think>".to_owned())), "{spoken:?}");
 }
 
 #[test]

@@ -5,8 +5,8 @@ use proc_macro2::{Ident, TokenStream};
 use quote::{ToTokens, format_ident, quote, quote_spanned};
 use syn::{Expr, ExprLit, Lit, LitStr, Result, ReturnType, Type, ext::IdentExt, spanned::Spanned};
 
+use crate::argument_error::argument_error;
 use crate::function::Function;
-use crate::misfit::misfit;
 use crate::options::Options;
 use crate::parameter::{Argument, Kind};
 use crate::schema_type::stand_in;
@@ -147,7 +147,7 @@ fn tool(function: &Function, options: &Options) -> TokenStream {
     let root = options.root();
     let name = &function.name;
     let definition = definition(function, options);
-    let misfit = misfit(function, options);
+    let argument_error = argument_error(function, options);
     let values = function.parameters.iter().map(|parameter| match &parameter.kind {
         Kind::Argument(argument) => {
             let name = &argument.name;
@@ -178,10 +178,10 @@ fn tool(function: &Function, options: &Options) -> TokenStream {
                     #[allow(unused_variables, reason = "a tool may have no arguments")]
                     let __arguments = match __arguments.decode::<__Arguments>() {
                         ::core::result::Result::Ok(__decoded) => __decoded,
-                        ::core::result::Result::Err(__error) => match __mended(&__arguments) {
+                        ::core::result::Result::Err(__error) => match __coerced(&__arguments) {
                             ::core::option::Option::Some(__decoded) => __decoded,
                             ::core::option::Option::None => {
-                                return ::core::result::Result::Err(__misfit(&__arguments, &__error));
+                                return ::core::result::Result::Err(__argument_error(&__arguments, &__error));
                             }
                         },
                     };
@@ -191,7 +191,7 @@ fn tool(function: &Function, options: &Options) -> TokenStream {
             }
         }
 
-        #misfit
+        #argument_error
     }
 }
 

@@ -1,9 +1,9 @@
 //! The attribute `#[tool]`. `toolhub-core` defines the trait of a tool; this crate generates its implementation.
 
+mod argument_error;
 mod docs;
 mod expand;
 mod function;
-mod misfit;
 mod options;
 mod parameter;
 mod schema_type;

@@ -14,7 +14,8 @@ const HINTS: [(&str, &str); 4] = [
     ("open_world", "openWorldHint"),
 ];
 
-const KNOWN: &str = "`name`, `title`, `read_only`, `destructive`, `idempotent`, `open_world` and `crate`";
+const OPTION_NAMES: &str =
+    "`name`, `title`, `read_only`, `destructive`, `idempotent`, `open_world` and `crate`";
 
 /// The options of a tool.
 #[derive(Default)]
@@ -49,7 +50,10 @@ impl Options {
                 (None, "crate", Value::Path(path)) => options.root = Some(as_expansion(path)),
                 (None, "crate", _) => return Err(Error::new(span, "write `crate = path::to::module`")),
                 (None, ..) => {
-                    return Err(Error::new(span, format!("unknown option `{key}`: there are {KNOWN}")));
+                    return Err(Error::new(
+                        span,
+                        format!("unknown option `{key}`: there are {OPTION_NAMES}"),
+                    ));
                 }
             }
             seen.push(key);

@@ -9,7 +9,7 @@ fn tokens(text: &str) -> TokenStream {
 }
 
 #[test]
-fn what_is_no_tool_is_refused_in_words() {
+fn invalid_tools_are_rejected_with_messages() {
     #[track_caller]
     fn check(options: &str, item: &str, expect: &[&str]) {
         let error = expand(tokens(options), tokens(item)).unwrap_err();

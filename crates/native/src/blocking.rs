@@ -100,7 +100,7 @@ pub(crate) async fn run<T: Send + 'static>(
 #[cfg(test)]
 mod tests {
     use toolhub_core::ports::NullSink;
-    use toolhub_core::{BoxFuture, CallId, CallerLink, RawJson, RawObject};
+    use toolhub_core::{BoxFuture, CallId, CallerHandle, RawJson, RawObject};
 
     use super::*;
 
@@ -123,7 +123,7 @@ mod tests {
             &self.0
         }
 
-        fn takes_questions_as_results(&self) -> bool {
+        fn accepts_input_requests(&self) -> bool {
             false
         }
 
@@ -142,9 +142,9 @@ mod tests {
 
     #[tokio::test]
     async fn work_is_counted_for_the_principal_of_the_call() {
-        let caller = Some(CallerLink::new(Arc::new(Ann(RawObject::default()))));
+        let caller = Some(CallerHandle::new(Arc::new(Ann(RawObject::default()))));
         let mut context =
-            CallContext { call: CallId::fresh(), conversation: None, caller, events: Arc::new(NullSink) };
+            CallContext { call: CallId::generate(), conversation: None, caller, events: Arc::new(NullSink) };
         let key = || async { CALLER.with(CallerKey::clone) };
         assert_eq!(for_caller(&context, key()).await, CallerKey::Principal("ann".into()));
         context.caller = None;

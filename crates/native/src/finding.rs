@@ -3,8 +3,8 @@
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use toolhub_core::finder::{Found, ToolFinder};
-use toolhub_core::lang::Text;
+use toolhub_core::finder::{SearchHit, ToolFinder};
+use toolhub_core::lang::LocalizedText;
 use toolhub_core::text::cut;
 use toolhub_core::{RawJson, RawObject, Tool, ToolError, ToolOutput};
 use toolhub_macros::tool;
@@ -67,14 +67,14 @@ pub async fn describe_tool(
 ) -> Result<ToolOutput, ToolError> {
     let found = finder.0.describe(name.trim());
     let Some(first) = found.first() else {
-        let near = finder.0.near(name.trim());
+        let near = finder.0.similar_names(name.trim());
         let hint = near.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
         return Err(ToolError::failed(match near.is_empty() {
-            true => Text::new(
+            true => LocalizedText::new(
                 format!("there is no tool `{name}`; search_tools finds tools by what they do"),
                 format!("没有工具 `{name}`；可用 search_tools 按用途查找"),
             ),
-            false => Text::new(
+            false => LocalizedText::new(
                 format!("there is no tool `{name}`; did you mean {hint}?"),
                 format!("没有工具 `{name}`；是否想用 {hint}？"),
             ),
@@ -95,7 +95,7 @@ fn line(tool: &Tool) -> String {
     format!("- {}({must}) [{}]: {what}", tool.name(), tool.source)
 }
 
-fn entry(hit: &Found) -> RawObject {
+fn entry(hit: &SearchHit) -> RawObject {
     RawObject::default()
         .with("name", hit.tool.name().as_str())
         .with("source", hit.tool.source.to_string())

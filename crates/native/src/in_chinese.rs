@@ -1,7 +1,7 @@
 //! Chinese translations of the messages of native tools: a table of sentences with placeholders, for errors and notes
 //! that are created as English text; and outputs that include both languages.
 
-use toolhub_core::lang::{Lang, Say as _, Text};
+use toolhub_core::lang::{Lang, Localize as _, LocalizedText};
 use toolhub_core::{RawJson, RawObject};
 
 /// The key in a text block's `_meta` with the Chinese text, which is shown to users; models get the English one.
@@ -177,33 +177,37 @@ const SENTENCES: &[(&str, &str)] = &[
 ];
 
 /// Translates an error of a native tool; English only if the table has no matching sentence.
-pub(crate) fn in_chinese(english: String) -> Text {
+pub(crate) fn in_chinese(english: String) -> LocalizedText {
     let found = SENTENCES.iter().find_map(|(sentence, chinese)| Some((gaps(sentence, &english)?, *chinese)));
     match found {
-        Some((gaps, chinese)) => Text::new(english.clone(), filled(chinese, &gaps)),
-        None => Text::from(english),
+        Some((gaps, chinese)) => LocalizedText::new(english.clone(), filled(chinese, &gaps)),
+        None => LocalizedText::from(english),
     }
 }
 
 /// A text block in English with the Chinese text in `_meta`, if it differs.
-pub(crate) fn block(said: &Text) -> RawObject {
-    let (en, zh) = (said.say(Lang::En), said.say(Lang::Zh));
+pub(crate) fn block(said: &LocalizedText) -> RawObject {
+    let (en, zh) = (said.localize(Lang::En), said.localize(Lang::Zh));
     let meta = (en != zh).then(|| RawObject::default().with(CHINESE, zh));
     let block = RawObject::default().with("type", "text").with("text", en);
     meta.into_iter().fold(block, |block, meta| block.with("_meta", meta))
 }
 
 /// An output with one such block.
-pub(crate) fn with_chinese(said: &Text) -> RawObject {
+pub(crate) fn with_chinese(said: &LocalizedText) -> RawObject {
     RawObject::default().with("content", RawJson::of(&[block(said)]))
 }
 
 /// Notes in brackets, for the end of an output.
-pub(crate) fn bracketed(notes: Vec<String>) -> Option<Text> {
-    let notes: Vec<Text> = notes.into_iter().map(in_chinese).collect();
-    let said = |lang: Lang| notes.iter().map(|note| note.say(lang)).collect::<Vec<_>>();
-    let both =
-        || Text::new(format!("[{}]", said(Lang::En).join("; ")), format!("[{}]", said(Lang::Zh).join("；")));
+pub(crate) fn bracketed(notes: Vec<String>) -> Option<LocalizedText> {
+    let notes: Vec<LocalizedText> = notes.into_iter().map(in_chinese).collect();
+    let said = |lang: Lang| notes.iter().map(|note| note.localize(lang)).collect::<Vec<_>>();
+    let both = || {
+        LocalizedText::new(
+            format!("[{}]", said(Lang::En).join("; ")),
+            format!("[{}]", said(Lang::Zh).join("；")),
+        )
+    };
     (!notes.is_empty()).then(both)
 }
 
@@ -247,7 +251,10 @@ mod tests {
     fn sentences_are_said_in_chinese() {
         let check = |english: &str, expect: &str| {
             let text = in_chinese(english.to_owned());
-            assert_eq!((text.say(Lang::En), text.say(Lang::Zh)), (english.to_owned(), expect.to_owned()));
+            assert_eq!(
+                (text.localize(Lang::En), text.localize(Lang::Zh)),
+                (english.to_owned(), expect.to_owned())
+            );
         };
         check("division by zero: the divisor comes to 0", "除数为零：除数的结果是 0");
         check(

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use toolhub_core::finder::{Search, ToolFinder};
+use toolhub_core::finder::{SearchResult, ToolFinder};
 use toolhub_core::ports::NullSink;
 use toolhub_core::{
     BoxFuture, CallContext, CallId, NativeTool, RawJson, RawObject, Source, Tool, ToolDefinition, ToolError,
@@ -28,8 +28,12 @@ impl NativeTool for Fixed {
 }
 
 async fn call(host: &NativeHost, tool: &Tool, arguments: Value) -> String {
-    let context =
-        CallContext { call: CallId::fresh(), conversation: None, caller: None, events: Arc::new(NullSink) };
+    let context = CallContext {
+        call: CallId::generate(),
+        conversation: None,
+        caller: None,
+        events: Arc::new(NullSink),
+    };
     let came = host.call(tool, &RawJson::from(arguments), &context).await;
     match came {
         Ok(output) => output.texts().0.join("\n"),
@@ -67,15 +71,15 @@ async fn tools_come_and_go() {
 struct Nobody;
 
 impl ToolFinder for Nobody {
-    fn search<'a>(&'a self, _: &'a str, _: usize) -> BoxFuture<'a, Search> {
-        Box::pin(std::future::ready(Search::default()))
+    fn search<'a>(&'a self, _: &'a str, _: usize) -> BoxFuture<'a, SearchResult> {
+        Box::pin(std::future::ready(SearchResult::default()))
     }
 
     fn describe(&self, _: &str) -> Vec<RawObject> {
         Vec::new()
     }
 
-    fn near(&self, _: &str) -> Vec<String> {
+    fn similar_names(&self, _: &str) -> Vec<String> {
         Vec::new()
     }
 }

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 
 use http::StatusCode;
 use sha2::{Digest as _, Sha256};
-use toolhub_mcp::gateway::{HeaderLookup, Principal, printable};
+use toolhub_mcp_gateway::{HeaderLookup, Principal, printable};
 
 use crate::authority::{Authority, of_origin};
 

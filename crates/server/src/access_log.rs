@@ -10,8 +10,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
 use serde::Serialize;
-use toolhub_core::lang::Text;
-use toolhub_core::{AccessRecord, Event, EventKind, EventSink, RequestWay};
+use toolhub_core::lang::LocalizedText;
+use toolhub_core::{AccessRecord, Event, EventKind, EventSink, RequestTransport};
 
 /// Maximum number of queued lines; further ones are counted as lost.
 const WAITING: usize = 4_096;
@@ -32,7 +32,7 @@ pub enum LogPlace {
 }
 
 /// Reports a problem to the operator.
-pub type Trouble = Arc<dyn Fn(Text) + Send + Sync>;
+pub type Trouble = Arc<dyn Fn(LocalizedText) + Send + Sync>;
 
 enum Note {
     Line(SystemTime, Box<AccessRecord>),
@@ -86,7 +86,7 @@ impl AccessLog {
 
 impl EventSink for AccessLog {
     fn emit(&self, event: Event) {
-        if let EventKind::Served(request) = event.kind
+        if let EventKind::RequestServed(request) = event.kind
             && self.notes.try_send(Note::Line(event.at, request)).is_err()
         {
             self.lost.fetch_add(1, Ordering::Relaxed);
@@ -144,7 +144,7 @@ impl Writer {
         match written {
             Ok(()) => {
                 if lost > self.told && self.told == 0 {
-                    (self.trouble)(Text::new(
+                    (self.trouble)(LocalizedText::new(
                         "the access log cannot keep up: some requests are counted in it, and not written down",
                         "访问日志跟不上：部分请求只计数，未写入",
                     ));
@@ -154,7 +154,7 @@ impl Writer {
             Err(error) => {
                 self.lost.fetch_add(lines, Ordering::Relaxed);
                 if !std::mem::replace(&mut self.failing, true) {
-                    (self.trouble)(Text::new(
+                    (self.trouble)(LocalizedText::new(
                         format!("the access log cannot be written: {error}"),
                         format!("无法写入访问日志：{error}"),
                     ));
@@ -225,11 +225,11 @@ struct Line<'a> {
 }
 
 fn line(text: &mut Vec<u8>, at: SystemTime, request: &AccessRecord) {
-    let (client, verb, path, status) = match &request.way {
-        RequestWay::Http { client, verb, path, status } => {
+    let (client, verb, path, status) = match &request.transport {
+        RequestTransport::Http { client, verb, path, status } => {
             (client.to_string(), Some(verb.as_str()), Some(path.as_str()), Some(*status))
         }
-        RequestWay::Stdio => ("stdio".to_owned(), None, None, None),
+        RequestTransport::Stdio => ("stdio".to_owned(), None, None, None),
     };
     let line = Line {
         time: stamp(at),
@@ -259,14 +259,14 @@ fn stamp(at: SystemTime) -> String {
 
 #[cfg(test)]
 mod tests {
-    use toolhub_core::{Lang, Say as _};
+    use toolhub_core::{Lang, Localize as _};
 
     use super::*;
 
     fn served(number: u64) -> Event {
         let request = AccessRecord {
             principal: Some("ann".into()),
-            way: RequestWay::Http {
+            transport: RequestTransport::Http {
                 client: ([127, 0, 0, 1], 4711).into(),
                 verb: "POST".to_owned(),
                 path: "/mcp".to_owned(),
@@ -279,7 +279,7 @@ mod tests {
             took: Duration::from_micros(1_500),
             trace: None,
         };
-        Event { at: SystemTime::UNIX_EPOCH, call: None, kind: EventKind::Served(Box::new(request)) }
+        Event { at: SystemTime::UNIX_EPOCH, call: None, kind: EventKind::RequestServed(Box::new(request)) }
     }
 
     fn silent() -> Trouble {
@@ -302,7 +302,8 @@ mod tests {
     fn a_full_disk_costs_lines_and_nothing_else() {
         let heard = Arc::new(Mutex::new(Vec::new()));
         let told = Arc::clone(&heard);
-        let trouble: Trouble = Arc::new(move |text: Text| told.lock().unwrap().push(text.say(Lang::En)));
+        let trouble: Trouble =
+            Arc::new(move |text: LocalizedText| told.lock().unwrap().push(text.localize(Lang::En)));
         let full = LogPlace::File("/dev/full".into());
         let log = AccessLog::open(full, trouble).unwrap();
         for number in 0..10 {

@@ -9,7 +9,7 @@ use axum::body::{Body, HttpBody as _};
 use bytes::{Bytes, BytesMut};
 use futures_util::FutureExt as _;
 use http_body::Frame;
-use toolhub_mcp::gateway::{Exhausted, Permit, Principal, Resource};
+use toolhub_mcp_gateway::{Exhausted, Permit, Principal, Resource};
 
 use crate::connection::{ARRIVAL, Answering};
 
@@ -157,7 +157,7 @@ mod tests {
     use std::sync::Arc;
 
     use futures_util::stream;
-    use toolhub_mcp::gateway::{Limits, Principals};
+    use toolhub_mcp_gateway::{Limits, Principals};
 
     use super::*;
     use crate::connection::{Connections, Timeouts};

@@ -2,11 +2,11 @@
 
 use std::net::SocketAddr;
 
-use toolhub_core::lang::{Lang, Say};
+use toolhub_core::lang::{Lang, Localize};
 
 /// Why the server could not start or continue.
 #[derive(Debug, thiserror::Error)]
-#[error("{}", self.say(Lang::En))]
+#[error("{}", self.localize(Lang::En))]
 pub enum ServeError {
     /// The address is reachable from other machines, and no token is configured.
     OpenDoor(SocketAddr),
@@ -21,10 +21,10 @@ pub enum ServeError {
     Io(#[from] std::io::Error),
 }
 
-impl Say for ServeError {
-    fn say(&self, lang: Lang) -> String {
+impl Localize for ServeError {
+    fn localize(&self, lang: Lang) -> String {
         match self {
-            Self::OpenDoor(address) => lang.pick(
+            Self::OpenDoor(address) => lang.choose(
                 format!(
                     "{address} can be reached from other machines, so callers must show a token: make one with \
                      `toolhub serve --new-token NAME` and put it into `[auth]`, or bind to 127.0.0.1"
@@ -34,11 +34,11 @@ impl Say for ServeError {
                      `[auth]`，或绑定到 127.0.0.1"
                 ),
             ),
-            Self::Bind { address, source } => lang.pick(
+            Self::Bind { address, source } => lang.choose(
                 format!("cannot listen on {address}: {source}; choose another with `--bind`"),
                 format!("无法监听 {address}：{source}；请用 `--bind` 换一个地址"),
             ),
-            Self::Io(error) => lang.pick(format!("serving failed: {error}"), format!("服务失败：{error}")),
+            Self::Io(error) => lang.choose(format!("serving failed: {error}"), format!("服务失败：{error}")),
         }
     }
 }

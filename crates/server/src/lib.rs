@@ -3,7 +3,6 @@
 
 mod access;
 mod access_log;
-mod answers;
 mod authority;
 mod body;
 mod body_pieces;
@@ -14,14 +13,15 @@ mod fast_path;
 #[cfg(any(test, feature = "fuzzing"))]
 #[doc(hidden)]
 pub mod fuzzing;
-mod mcp;
 mod metrics;
 mod metrics_text;
 mod request_record;
+mod responses;
+mod routes;
 mod serve;
 mod service;
+mod shared;
 mod shedding;
-mod sse;
 mod stream_account;
 mod telemetry;
 mod workers;
@@ -35,4 +35,4 @@ pub use serve::{ServeOptions, Serving, Unfinished};
 pub use service::{Health, HubService};
 pub use stream_account::StreamAccount;
 pub use telemetry::{Sampler, Telemetry, TelemetryOptions};
-pub use toolhub_mcp::gateway::Limits;
+pub use toolhub_mcp_gateway::Limits;

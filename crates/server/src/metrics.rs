@@ -26,11 +26,11 @@ struct Counts {
 
 impl ServerMetrics {
     pub(crate) fn begin(&self) {
-        self.0.here().under_way.fetch_add(1, Ordering::Relaxed);
+        self.0.current().under_way.fetch_add(1, Ordering::Relaxed);
     }
 
     pub(crate) fn end(&self, status: u16, took: Duration) {
-        let counts = self.0.here();
+        let counts = self.0.current();
         counts.under_way.fetch_sub(1, Ordering::Relaxed);
         let place = usize::from(status / 100).min(counts.statuses.len() - 1);
         counts.statuses[place].fetch_add(1, Ordering::Relaxed);

@@ -11,8 +11,8 @@ use axum::body::Body;
 use bytes::Bytes;
 use hyper::body::{Frame, SizeHint};
 use toolhub_core::access_record::AccessTrace;
-use toolhub_core::{AccessRecord, Event, EventKind, EventSink, RequestWay, TraceContext};
-use toolhub_mcp::gateway::{Body as Said, HeaderLookup, Principal};
+use toolhub_core::{AccessRecord, Event, EventKind, EventSink, RequestTransport, TraceContext};
+use toolhub_mcp_gateway::{Body as Said, HeaderLookup, Principal};
 
 use crate::connection::Answering;
 use crate::envelope::Envelope;
@@ -54,7 +54,7 @@ impl RequestRecord {
                 envelope: Envelope::default(),
                 trace: None,
                 error: None,
-                status: AccessRecord::GONE,
+                status: AccessRecord::CLIENT_CLOSED_REQUEST,
                 bytes: 0,
             })
         })
@@ -112,7 +112,7 @@ impl Drop for RequestRecord {
         let envelope = std::mem::take(&mut self.envelope);
         let served = AccessRecord {
             principal: self.principal.as_ref().map(|who| who.as_str().into()),
-            way: RequestWay::Http {
+            transport: RequestTransport::Http {
                 client: self.client,
                 verb: std::mem::take(&mut self.verb),
                 path: std::mem::take(&mut self.path),
@@ -125,7 +125,7 @@ impl Drop for RequestRecord {
             took: self.began.elapsed(),
             trace: self.trace.take(),
         };
-        self.events.emit(Event::now(None, EventKind::Served(Box::new(served))));
+        self.events.emit(Event::now(None, EventKind::RequestServed(Box::new(served))));
     }
 }
 

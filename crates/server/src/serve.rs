@@ -18,14 +18,14 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use toolhub_core::EventSink;
-use toolhub_mcp::gateway::{Limits, Principals};
+use toolhub_mcp_gateway::{Limits, Principals};
 
 use crate::access::Access;
-use crate::answers::Shared;
 use crate::connection::{Connections, Entered, Heard, Order, Timeouts};
 use crate::error::ServeError;
 use crate::fast_path::{Left, Short};
 use crate::service::HubService;
+use crate::shared::{RequestLimits, Shared};
 use crate::shedding::Admission;
 use crate::telemetry::Sampler;
 use crate::workers::{Placement, Workers};
@@ -59,6 +59,8 @@ pub struct ServeOptions {
     pub write_timeout: Duration,
     /// Maximum time for receiving the head of a request.
     pub header_timeout: Duration,
+    /// Whether the usual POST request is handled without hyper.
+    pub fast_path: bool,
     /// Maximum time for requests in progress to finish when the server is stopped.
     pub drain: Duration,
 }
@@ -74,6 +76,7 @@ impl ServeOptions {
             unproven_connections: 512,
             write_timeout: Duration::from_secs(30),
             header_timeout: Duration::from_secs(30),
+            fast_path: true,
             drain: Duration::from_secs(10),
         }
     }
@@ -110,8 +113,9 @@ impl Serving {
         // The upload budget must have room for at least one message of the maximum size.
         let upload_bytes = options.limits.upload_bytes.max(options.body_bytes);
         let principals = Principals::new(Limits { upload_bytes, ..options.limits });
-        let shared =
-            Shared::new(site, (options.door.at(address), principals, options.body_bytes), &connections);
+        let limits = RequestLimits { principals, body_bytes: options.body_bytes };
+        let mut shared = Shared::new(site, options.door.at(address), limits, &connections);
+        shared.fast_path = options.fast_path;
         let unproven_connections = options.unproven_connections.max(1);
         Ok(Self { listener, shared, connections, unproven_connections, drain: options.drain })
     }
@@ -285,6 +289,9 @@ async fn attend(mut stream: TcpStream, client: SocketAddr, shared: Arc<Shared>, 
     let standing = &entered.standing;
     let short = Short { shared: &shared, client, standing, waker: Waker::from(Arc::clone(standing)) };
     let (stream, before) = loop {
+        if !shared.fast_path {
+            break (stream, Bytes::new());
+        }
         let left = match short.serve(stream, shared.workers.stay_at_home()).await {
             Left::Elsewhere(stream) => Box::pin(on_a_lane(stream, &short)).await,
             left => left,

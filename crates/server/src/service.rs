@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use toolhub_mcp::gateway::Gateway;
+use toolhub_mcp_gateway::Gateway;
 
 use crate::metrics_text::MetricsText;
 

@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use toolhub_core::access_record::AccessTrace;
-use toolhub_core::{AccessRecord, Event, EventKind, EventSink, RequestWay};
-use toolhub_mcp::gateway::{Principal, RequestContext};
+use toolhub_core::{AccessRecord, Event, EventKind, EventSink, RequestTransport};
+use toolhub_mcp_gateway::{Principal, RequestContext};
 
 use crate::envelope::Envelope;
 use crate::telemetry::Sampler;
@@ -73,7 +73,7 @@ impl StreamAccount {
         let Some(Open { began, envelope, trace }) = asked else { return };
         let served = AccessRecord {
             principal: Some(self.principal.as_str().into()),
-            way: RequestWay::Stdio,
+            transport: RequestTransport::Stdio,
             method: envelope.method,
             tool: envelope.tool,
             error: answer.error,
@@ -81,6 +81,6 @@ impl StreamAccount {
             took: began.elapsed(),
             trace,
         };
-        self.events.emit(Event::now(None, EventKind::Served(Box::new(served))));
+        self.events.emit(Event::now(None, EventKind::RequestServed(Box::new(served))));
     }
 }

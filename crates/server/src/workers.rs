@@ -10,8 +10,8 @@ use std::sync::{OnceLock, mpsc};
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::oneshot;
 use tokio_util::task::AbortOnDropHandle;
-use toolhub_core::worker::MOST;
-use toolhub_mcp::worker;
+use toolhub_core::worker::MAX_WORKERS;
+use toolhub_mcp_wire::worker;
 
 /// A connection moves to a worker while at least `CROWD` other requests are in progress, and back to the main runtime
 /// while at most `FEW` are.
@@ -76,11 +76,11 @@ impl WorkerGuard<'_> {
     }
 }
 
-/// Starts one worker per processor, at most `MOST`. A single processor gets none, since a worker would gain nothing
+/// Starts one worker per processor, at most `MAX_WORKERS`. A single processor gets none, since a worker would gain nothing
 /// there.
 fn begin() -> Vec<Worker> {
     let processors = std::thread::available_parallelism().map_or(1, usize::from);
-    let workers = if processors > 1 { processors.min(MOST) } else { 0 };
+    let workers = if processors > 1 { processors.min(MAX_WORKERS) } else { 0 };
     let home = Handle::current();
     // If a thread cannot be started, the workers started so far are used.
     (1..=workers).map_while(|number| Worker::begin(number, home.clone()).ok()).collect()
@@ -90,7 +90,7 @@ impl Worker {
     fn begin(number: usize, home: Handle) -> io::Result<Self> {
         let ((end, ended), (tell, told)) = (oneshot::channel::<()>(), mpsc::channel());
         let serving = move || {
-            worker::begin(number, home);
+            worker::register_thread(number, home);
             // The worker's own thread creates and drops the runtime: both may block, which a thread of the main runtime
             // must not do.
             let runtime = Builder::new_current_thread().enable_all().build();

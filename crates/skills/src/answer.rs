@@ -1,7 +1,7 @@
 //! Converts the result of a finished script into a tool output (JSON or text) or an error with the reason.
 
 use serde_json::Value;
-use toolhub_core::lang::{Lang, Say as _, Text};
+use toolhub_core::lang::{Lang, Localize as _, LocalizedText};
 use toolhub_core::text::cut;
 use toolhub_core::{RawJson, ToolError, ToolOutput};
 
@@ -20,7 +20,7 @@ pub(crate) fn answer(ended: &Ended, runner: &Runner) -> Result<ToolOutput, ToolE
         return Err(failed(ended));
     }
     let Ok(text) = String::from_utf8(ended.output.clone()) else {
-        return Err(ToolError::failed(Text::new(
+        return Err(ToolError::failed(LocalizedText::new(
             "the script's answer is not UTF-8; let it write text or JSON",
             "脚本的输出不是 UTF-8；请输出文本或 JSON",
         )));
@@ -56,10 +56,10 @@ fn from_runner(text: &str, ended: &Ended) -> Result<ToolOutput, ToolError> {
     if let Some(error) = frame.get("error").and_then(|error| error.decode::<String>().ok()) {
         let stopped = ended.stopped.as_ref();
         let said = |lang: Lang| match stopped {
-            Some(stop) => format!("{error} ({})", stop.say(lang)),
+            Some(stop) => format!("{error} ({})", stop.localize(lang)),
             None => error.clone(),
         };
-        return Err(ToolError::failed(Text::new(said(Lang::En), said(Lang::Zh))));
+        return Err(ToolError::failed(LocalizedText::new(said(Lang::En), said(Lang::Zh))));
     }
     Ok(match frame.get("result") {
         None => ToolOutput::text(""),
@@ -70,16 +70,16 @@ fn from_runner(text: &str, ended: &Ended) -> Result<ToolOutput, ToolError> {
 
 fn failed(ended: &Ended) -> ToolError {
     let words = last_words(&ended.complaint);
-    let say = |lang: Lang| {
-        let why = ended.stopped.as_ref().unwrap_or(&ended.how).say(lang);
-        let mut text = lang.pick(format!("the script failed: {why}"), format!("脚本失败：{why}"));
+    let localize = |lang: Lang| {
+        let why = ended.stopped.as_ref().unwrap_or(&ended.how).localize(lang);
+        let mut text = lang.choose(format!("the script failed: {why}"), format!("脚本失败：{why}"));
         if !words.is_empty() {
-            text += lang.pick("\nlast stderr output:", "\nstderr 的最后输出：");
+            text += lang.choose("\nlast stderr output:", "\nstderr 的最后输出：");
             words.iter().for_each(|line| text += &format!("\n  {line}"));
         }
         text
     };
-    ToolError::failed(Text::new(say(Lang::En), say(Lang::Zh)))
+    ToolError::failed(LocalizedText::new(localize(Lang::En), localize(Lang::Zh)))
 }
 
 fn last_words(complaint: &str) -> Vec<String> {

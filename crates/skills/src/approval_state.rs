@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use toolhub_core::lang::{Lang, Say, Text};
+use toolhub_core::lang::{Lang, Localize, LocalizedText};
 
 use crate::file_set::{Digests, FileSet};
 use crate::grants::Grants;
@@ -24,7 +24,7 @@ pub enum ApprovalState {
     /// The files differ from the approved ones.
     Changed,
     /// The files cannot be read, so the skill cannot be approved.
-    Unreadable(Text),
+    Unreadable(LocalizedText),
 }
 
 impl ApprovalState {
@@ -45,14 +45,14 @@ impl ApprovalState {
     }
 }
 
-impl Say for ApprovalState {
-    fn say(&self, lang: Lang) -> String {
+impl Localize for ApprovalState {
+    fn localize(&self, lang: Lang) -> String {
         match self {
-            Self::Own => lang.pick("your own", "自有").to_owned(),
-            Self::Approved => lang.pick("approved", "已批准").to_owned(),
-            Self::Unapproved => lang.pick("not approved yet", "尚未批准").to_owned(),
-            Self::Changed => lang.pick("changed since it was approved", "批准后有改动").to_owned(),
-            Self::Unreadable(why) => why.say(lang),
+            Self::Own => lang.choose("your own", "自有").to_owned(),
+            Self::Approved => lang.choose("approved", "已批准").to_owned(),
+            Self::Unapproved => lang.choose("not approved yet", "尚未批准").to_owned(),
+            Self::Changed => lang.choose("changed since it was approved", "批准后有改动").to_owned(),
+            Self::Unreadable(why) => why.localize(lang),
         }
     }
 }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use arc_swap::ArcSwap;
-use toolhub_core::lang::Text;
+use toolhub_core::lang::LocalizedText;
 use toolhub_core::tool::Trust;
 use toolhub_core::{Consent, Hints, RawJson, RawObject, Source, Tool, ToolDefinition};
 use toolhub_sandbox::Protection;
@@ -71,7 +71,7 @@ pub struct Snapshot {
     /// Files that look like skills but cannot be used.
     pub skipped: Vec<Skipped>,
     /// Further notes for the user.
-    pub notes: Vec<Text>,
+    pub notes: Vec<LocalizedText>,
     /// Skills of MCP servers, as far as listed.
     pub foreign: Vec<RemoteSkill>,
     /// Maps a catalog name to the index of the skill and of the tool in it.
@@ -279,7 +279,7 @@ impl SkillRegistry {
     }
 
     /// Returns the current files of a skill.
-    pub fn files_of(&self, skill: &Skill) -> Result<FileSet, Text> {
+    pub fn files_of(&self, skill: &Skill) -> Result<FileSet, LocalizedText> {
         self.digests.files_of(skill)
     }
 
@@ -369,11 +369,11 @@ fn name_tools(shelf: &mut Snapshot, builtin: &BTreeSet<String>) {
         let skill = &known.skill.name;
         for (own, shown, kept) in renamed {
             shelf.notes.push(match kept {
-                true => Text::new(
+                true => LocalizedText::new(
                     format!("the tool `{own}` of the skill `{skill}` is called `{shown}`: a built-in tool has its name, which a project's skill does not take"),
                     format!("技能 `{skill}` 的工具 `{own}` 称为 `{shown}`：与内置工具同名，项目的技能不能取代它"),
                 ),
-                false => Text::new(
+                false => LocalizedText::new(
                     format!("the tool `{own}` of the skill `{skill}` is called `{shown}`, as the name is taken"),
                     format!("技能 `{skill}` 的工具 `{own}` 因重名而称为 `{shown}`"),
                 ),

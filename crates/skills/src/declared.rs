@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::path::{Component, Path};
 
 use serde_json::{Map, Value, json};
-use toolhub_core::lang::Text;
+use toolhub_core::lang::LocalizedText;
 use toolhub_core::{Hints, RawJson};
 
 use crate::fault::{Fault, Weight};
@@ -67,11 +67,11 @@ pub(crate) fn read(file: &Path, tree: &Node, folder: &Path) -> Declared {
             reader.wrong(
                 line,
                 (
-                    Text::new(
+                    LocalizedText::new(
                         format!("`{OURS}` cannot be read: {what}"),
                         format!("无法读取 `{OURS}`：{what}"),
                     ),
-                    Text::new("write it as YAML or JSON", "请写成 YAML 或 JSON"),
+                    LocalizedText::new("write it as YAML or JSON", "请写成 YAML 或 JSON"),
                 ),
             );
         }
@@ -120,7 +120,7 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    fn wrong(&mut self, line: usize, said: (Text, Text)) {
+    fn wrong(&mut self, line: usize, said: (LocalizedText, LocalizedText)) {
         self.declared.faults.push(Fault::new(self.file, Weight::Wrong, said).at(line));
     }
 
@@ -130,8 +130,11 @@ impl Reader<'_> {
             self.wrong(
                 member.line,
                 (
-                    Text::new(format!("`{key}` means nothing here"), format!("`{key}` 在这里没有意义")),
-                    Text::new(format!("there are `{list}`"), format!("可用的有 `{list}`")),
+                    LocalizedText::new(
+                        format!("`{key}` means nothing here"),
+                        format!("`{key}` 在这里没有意义"),
+                    ),
+                    LocalizedText::new(format!("there are `{list}`"), format!("可用的有 `{list}`")),
                 ),
             );
         }
@@ -147,8 +150,8 @@ impl Reader<'_> {
             self.wrong(
                 tools.line,
                 (
-                    Text::new("`tools` must be a list", "`tools` 应为列表"),
-                    Text::new(
+                    LocalizedText::new("`tools` must be a list", "`tools` 应为列表"),
+                    LocalizedText::new(
                         "write each tool as `- name: …` with its other fields below",
                         "每个工具写成 `- name: …`，其余字段写在下面",
                     ),
@@ -165,11 +168,11 @@ impl Reader<'_> {
             self.wrong(
                 tools.line,
                 (
-                    Text::new(
+                    LocalizedText::new(
                         format!("all tools after the first {MOST_TOOLS} are left out"),
                         format!("前 {MOST_TOOLS} 个之后的工具被略过"),
                     ),
-                    Text::new("make several skills of it", "请拆成多个技能"),
+                    LocalizedText::new("make several skills of it", "请拆成多个技能"),
                 ),
             );
         }
@@ -182,11 +185,11 @@ impl Reader<'_> {
             Err(error) => self.wrong(
                 member.line,
                 (
-                    Text::new(
+                    LocalizedText::new(
                         format!("`grants` cannot be read: {error}"),
                         format!("无法读取 `grants`：{error}"),
                     ),
-                    Text::new(
+                    LocalizedText::new(
                         "write `read: [\".\"]`, `write: []`, `network: true`, `environment: [NAME]`",
                         "请写 `read: [\".\"]`、`write: []`、`network: true`、`environment: [NAME]`",
                     ),
@@ -202,8 +205,8 @@ impl Reader<'_> {
         };
         let missing = |key: &str| {
             (
-                Text::new(format!("a tool without `{key}`"), format!("工具缺少 `{key}`")),
-                Text::new(format!("write `{key}: …`"), format!("请写 `{key}: …`")),
+                LocalizedText::new(format!("a tool without `{key}`"), format!("工具缺少 `{key}`")),
+                LocalizedText::new(format!("write `{key}: …`"), format!("请写 `{key}: …`")),
             )
         };
         let Some(name) = text("name") else {
@@ -216,14 +219,14 @@ impl Reader<'_> {
             self.wrong(
                 line_of(node, "name"),
                 (
-                    Text::new(
+                    LocalizedText::new(
                         format!(
                             "`{}` is no name for a tool",
                             toolhub_core::text::cut(name, 80).unwrap_or_else(|| name.to_owned())
                         ),
                         "工具名不合规则",
                     ),
-                    Text::new(
+                    LocalizedText::new(
                         "use up to 64 letters, digits, `_` and `-`",
                         "请用至多 64 个字母、数字、`_` 和 `-`",
                     ),
@@ -235,8 +238,11 @@ impl Reader<'_> {
             self.wrong(
                 line_of(node, "name"),
                 (
-                    Text::new(format!("two tools are called `{name}`"), format!("有两个工具叫 `{name}`")),
-                    Text::new("give each a name of its own", "请各用不同的名称"),
+                    LocalizedText::new(
+                        format!("two tools are called `{name}`"),
+                        format!("有两个工具叫 `{name}`"),
+                    ),
+                    LocalizedText::new("give each a name of its own", "请各用不同的名称"),
                 ),
             );
             return None;
@@ -271,11 +277,11 @@ impl Reader<'_> {
             self.wrong(
                 line,
                 (
-                    Text::new(
+                    LocalizedText::new(
                         format!("`{script}` is not in `scripts/`"),
                         format!("`{script}` 不在 `scripts/` 中"),
                     ),
-                    Text::new(
+                    LocalizedText::new(
                         "put it there, and write `script: scripts/NAME`",
                         "请放到那里，并写 `script: scripts/文件名`",
                     ),
@@ -289,8 +295,11 @@ impl Reader<'_> {
                 self.wrong(
                     line,
                     (
-                        Text::new(format!("`{script}` is no file"), format!("`{script}` 不是文件")),
-                        Text::new("name a file, not a folder or a link", "请指定文件，而不是文件夹或链接"),
+                        LocalizedText::new(format!("`{script}` is no file"), format!("`{script}` 不是文件")),
+                        LocalizedText::new(
+                            "name a file, not a folder or a link",
+                            "请指定文件，而不是文件夹或链接",
+                        ),
                     ),
                 );
                 None
@@ -299,8 +308,8 @@ impl Reader<'_> {
                 self.wrong(
                     line,
                     (
-                        Text::new(format!("there is no `{script}`"), format!("没有 `{script}`")),
-                        Text::new("write the script, or mend its name", "请写好脚本，或改正文件名"),
+                        LocalizedText::new(format!("there is no `{script}`"), format!("没有 `{script}`")),
+                        LocalizedText::new("write the script, or mend its name", "请写好脚本，或改正文件名"),
                     ),
                 );
                 None
@@ -317,8 +326,11 @@ impl Reader<'_> {
             self.wrong(
                 input.line,
                 (
-                    Text::new("`input` must be a JSON Schema of an object", "`input` 应为对象的 JSON Schema"),
-                    Text::new(
+                    LocalizedText::new(
+                        "`input` must be a JSON Schema of an object",
+                        "`input` 应为对象的 JSON Schema",
+                    ),
+                    LocalizedText::new(
                         "write `input: {type: object, properties: {…}, required: […]}`",
                         "请写 `input: {type: object, properties: {…}, required: […]}`",
                     ),
@@ -338,11 +350,11 @@ impl Reader<'_> {
                 self.wrong(
                     input.line,
                     (
-                        Text::new(
+                        LocalizedText::new(
                             format!("`input` is a schema of {kind}, where an object is needed"),
                             format!("`input` 的类型是 {kind}，应为对象"),
                         ),
-                        Text::new("write `type: object`", "请写 `type: object`"),
+                        LocalizedText::new("write `type: object`", "请写 `type: object`"),
                     ),
                 );
                 return None;
@@ -360,11 +372,14 @@ impl Reader<'_> {
                 self.wrong(
                     hints.line,
                     (
-                        Text::new(
+                        LocalizedText::new(
                             format!("`hints` cannot be read: {error}"),
                             format!("无法读取 `hints`：{error}"),
                         ),
-                        Text::new("write `hints: {read_only: true}`", "请写 `hints: {read_only: true}`"),
+                        LocalizedText::new(
+                            "write `hints: {read_only: true}`",
+                            "请写 `hints: {read_only: true}`",
+                        ),
                     ),
                 );
                 Hints::default()
@@ -380,8 +395,8 @@ impl Reader<'_> {
                 self.wrong(
                     tags.line,
                     (
-                        Text::new("`tags` must be a list of words", "`tags` 应为词的列表"),
-                        Text::new("write `tags: [table, read]`", "请写 `tags: [table, read]`"),
+                        LocalizedText::new("`tags` must be a list of words", "`tags` 应为词的列表"),
+                        LocalizedText::new("write `tags: [table, read]`", "请写 `tags: [table, read]`"),
                     ),
                 );
                 Vec::new()

@@ -4,7 +4,7 @@
 use std::collections::{HashSet, VecDeque};
 use std::path::{Path, PathBuf};
 
-use toolhub_core::lang::Text;
+use toolhub_core::lang::LocalizedText;
 
 use crate::fault::Fault;
 use crate::skill::{Origin, Root, Skill, manifest_in};
@@ -41,7 +41,7 @@ pub(crate) struct Found {
     /// Files that cannot be used.
     pub skipped: Vec<Skipped>,
     /// Further notes, such as limits that were reached.
-    pub notes: Vec<Text>,
+    pub notes: Vec<LocalizedText>,
 }
 
 /// Searches the roots in order.
@@ -66,7 +66,7 @@ fn look(root: &Root, found: &mut Found, seen: &mut HashSet<PathBuf>) {
         looked_at += 1;
         if looked_at > MOST_FOLDERS {
             let place = root.folder.display();
-            found.notes.push(Text::new(
+            found.notes.push(LocalizedText::new(
                 format!("`{place}` has more than {MOST_FOLDERS} folders: skills in the rest of them were not looked for"),
                 format!("`{place}` 中的文件夹超过 {MOST_FOLDERS} 个：其余的未查找技能"),
             ));
@@ -77,7 +77,7 @@ fn look(root: &Root, found: &mut Found, seen: &mut HashSet<PathBuf>) {
         {
             if found.skills.len() - before >= MOST_SKILLS {
                 let place = root.folder.display();
-                found.notes.push(Text::new(
+                found.notes.push(LocalizedText::new(
                     format!("`{place}` has more than {MOST_SKILLS} skills: the rest is left out"),
                     format!("`{place}` 中的技能超过 {MOST_SKILLS} 个：其余的未使用"),
                 ));

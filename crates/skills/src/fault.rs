@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use toolhub_core::lang::{Lang, Say, Text};
+use toolhub_core::lang::{Lang, Localize, LocalizedText};
 
 /// The severity of a fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -36,13 +36,13 @@ pub struct Fault {
     /// The severity.
     pub weight: Weight,
     /// What is wrong.
-    pub what: Text,
+    pub what: LocalizedText,
     /// The correction.
-    pub instead: Text,
+    pub instead: LocalizedText,
 }
 
 impl Fault {
-    pub(crate) fn new(file: &Path, weight: Weight, (what, instead): (Text, Text)) -> Self {
+    pub(crate) fn new(file: &Path, weight: Weight, (what, instead): (LocalizedText, LocalizedText)) -> Self {
         Self { file: file.to_owned(), line: None, weight, what, instead }
     }
 
@@ -53,13 +53,13 @@ impl Fault {
 
     /// The fault and its correction, without file and line.
     pub fn advice(&self, lang: Lang) -> String {
-        let (what, instead) = (self.what.say(lang), self.instead.say(lang));
-        lang.pick(format!("{what}; {instead}"), format!("{what}；{instead}"))
+        let (what, instead) = (self.what.localize(lang), self.instead.localize(lang));
+        lang.choose(format!("{what}; {instead}"), format!("{what}；{instead}"))
     }
 }
 
-impl Say for Fault {
-    fn say(&self, lang: Lang) -> String {
+impl Localize for Fault {
+    fn localize(&self, lang: Lang) -> String {
         let place = match self.line {
             Some(line) => format!("{}:{line}", self.file.display()),
             None => self.file.display().to_string(),

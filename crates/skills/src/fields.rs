@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use toolhub_core::lang::Text;
+use toolhub_core::lang::LocalizedText;
 
 use crate::fault::{Fault, Weight};
 use crate::frontmatter::Frontmatter;
@@ -74,7 +74,7 @@ struct Look<'a> {
 }
 
 impl Look<'_> {
-    fn add(&mut self, weight: Weight, line: Option<usize>, said: (Text, Text)) {
+    fn add(&mut self, weight: Weight, line: Option<usize>, said: (LocalizedText, LocalizedText)) {
         let fault = Fault::new(self.file, weight, said);
         self.faults.push(match line {
             Some(line) => fault.at(line),
@@ -92,8 +92,11 @@ impl Look<'_> {
                 Weight::Wrong,
                 Some(line),
                 (
-                    Text::new("`name` is missing, so the folder's name is used", "缺少 `name`，使用文件夹名"),
-                    Text::new(format!("write `name: {proper}`"), format!("请写 `name: {proper}`")),
+                    LocalizedText::new(
+                        "`name` is missing, so the folder's name is used",
+                        "缺少 `name`，使用文件夹名",
+                    ),
+                    LocalizedText::new(format!("write `name: {proper}`"), format!("请写 `name: {proper}`")),
                 ),
             );
             return folder.to_owned();
@@ -101,14 +104,14 @@ impl Look<'_> {
         let line = member.map(|member| member.line);
         if !is_name(&name) {
             self.add(Weight::Wrong, line, (
-                Text::new(
+                LocalizedText::new(
                     format!("`{}` is no name for a skill: 1 to 64 lower-case letters, digits and single hyphens", short(&name)),
                     format!("`{}` 不能作技能名：应为 1 到 64 个小写字母、数字和单个连字符", short(&name)),
                 ),
                 // Only one correction is needed for both violations: the name must be that of the folder in any case.
                 match is_name(folder) {
-                    true => Text::new(format!("write `name: {proper}`"), format!("请写 `name: {proper}`")),
-                    false => Text::new(
+                    true => LocalizedText::new(format!("write `name: {proper}`"), format!("请写 `name: {proper}`")),
+                    false => LocalizedText::new(
                         format!("write `name: {proper}`, and rename the folder to `{proper}`"),
                         format!("请写 `name: {proper}`，并把文件夹改名为 `{proper}`"),
                     ),
@@ -119,16 +122,16 @@ impl Look<'_> {
                 Weight::Wrong,
                 line,
                 (
-                    Text::new(
+                    LocalizedText::new(
                         format!("the name is not that of its folder, `{}`", short(folder)),
                         format!("名称与所在文件夹 `{}` 不同", short(folder)),
                     ),
                     match is_name(folder) {
-                        true => Text::new(
+                        true => LocalizedText::new(
                             format!("write `name: {folder}`, or rename the folder"),
                             format!("请写 `name: {folder}`，或重命名文件夹"),
                         ),
-                        false => Text::new(
+                        false => LocalizedText::new(
                             format!("rename the folder to `{name}`"),
                             format!("请把文件夹改名为 `{name}`"),
                         ),
@@ -149,11 +152,11 @@ impl Look<'_> {
                 Weight::Fatal,
                 Some(line),
                 (
-                    Text::new(
+                    LocalizedText::new(
                         "there is no `description`, so no model could know when to use the skill",
                         "没有 `description`，模型无从知道何时使用该技能",
                     ),
-                    Text::new(
+                    LocalizedText::new(
                         "write `description: What it does, and when to use it`",
                         "请写 `description: 做什么，何时使用`",
                     ),
@@ -168,11 +171,14 @@ impl Look<'_> {
                 Weight::Wrong,
                 line,
                 (
-                    Text::new(
+                    LocalizedText::new(
                         format!("the description has {length} characters, more than {LONGEST_DESCRIPTION}"),
                         format!("描述有 {length} 个字符，超过 {LONGEST_DESCRIPTION}"),
                     ),
-                    Text::new("shorten it, and move details into the text below", "请缩短，把细节移到正文"),
+                    LocalizedText::new(
+                        "shorten it, and move details into the text below",
+                        "请缩短，把细节移到正文",
+                    ),
                 ),
             );
         }
@@ -182,8 +188,8 @@ impl Look<'_> {
                 Weight::Wrong,
                 Some(member.line),
                 (
-                    Text::new("the description is no text", "描述不是文本"),
-                    Text::new(
+                    LocalizedText::new("the description is no text", "描述不是文本"),
+                    LocalizedText::new(
                         format!("write `description: {instead}`"),
                         format!("请写 `description: {instead}`"),
                     ),
@@ -195,11 +201,11 @@ impl Look<'_> {
                 Weight::Advice,
                 line,
                 (
-                    Text::new(
+                    LocalizedText::new(
                         "some agents refuse a description with `<` and `>`",
                         "部分智能体不接受含 `<` 和 `>` 的描述",
                     ),
-                    Text::new("say it in words", "请改用文字"),
+                    LocalizedText::new("say it in words", "请改用文字"),
                 ),
             );
         }
@@ -215,19 +221,19 @@ impl Look<'_> {
                 Weight::Wrong,
                 Some(member.line),
                 (
-                    Text::new(
+                    LocalizedText::new(
                         format!("`{key}` must have 1 to {longest} characters"),
                         format!("`{key}` 应有 1 到 {longest} 个字符"),
                     ),
-                    Text::new("shorten it, or leave it out", "请缩短或去掉"),
+                    LocalizedText::new("shorten it, or leave it out", "请缩短或去掉"),
                 ),
             ),
             None => self.add(
                 Weight::Wrong,
                 Some(member.line),
                 (
-                    Text::new(format!("`{key}` must be a text"), format!("`{key}` 应为文本")),
-                    Text::new(format!("write `{key}: \"…\"`"), format!("请写 `{key}: \"…\"`")),
+                    LocalizedText::new(format!("`{key}` must be a text"), format!("`{key}` 应为文本")),
+                    LocalizedText::new(format!("write `{key}: \"…\"`"), format!("请写 `{key}: \"…\"`")),
                 ),
             ),
         }
@@ -240,8 +246,8 @@ impl Look<'_> {
                 Weight::Wrong,
                 Some(member.line),
                 (
-                    Text::new("`metadata` must be a mapping", "`metadata` 应为映射"),
-                    Text::new(
+                    LocalizedText::new("`metadata` must be a mapping", "`metadata` 应为映射"),
+                    LocalizedText::new(
                         "write `metadata:` and below it, indented, `key: value`",
                         "请写 `metadata:`，下面缩进写 `key: value`",
                     ),
@@ -255,11 +261,11 @@ impl Look<'_> {
                 Weight::Advice,
                 Some(reserved.line),
                 (
-                    Text::new(
+                    LocalizedText::new(
                         format!("`{}` is a name that MCP keeps for itself", reserved.key),
                         format!("`{}` 是 MCP 保留的名称", reserved.key),
                     ),
-                    Text::new("choose another one", "请换一个名称"),
+                    LocalizedText::new("choose another one", "请换一个名称"),
                 ),
             );
         }
@@ -276,21 +282,21 @@ impl Look<'_> {
                     Weight::Advice,
                     Some(member.line),
                     (
-                        Text::new(
+                        LocalizedText::new(
                             "`allowed-tools` is a list, which not every agent reads",
                             "`allowed-tools` 是列表，并非所有智能体都能读取",
                         ),
-                        Text::new(format!("write `{instead}`"), format!("请写 `{instead}`")),
+                        LocalizedText::new(format!("write `{instead}`"), format!("请写 `{instead}`")),
                     ),
                 );
                 return;
             }
             _ => (
-                Text::new(
+                LocalizedText::new(
                     "`allowed-tools` must be names with blanks between them",
                     "`allowed-tools` 应为以空格分隔的名称",
                 ),
-                Text::new("write `allowed-tools: Read Grep`", "请写 `allowed-tools: Read Grep`"),
+                LocalizedText::new("write `allowed-tools: Read Grep`", "请写 `allowed-tools: Read Grep`"),
             ),
         };
         self.add(Weight::Wrong, Some(member.line), said);
@@ -306,11 +312,11 @@ impl Look<'_> {
                     Weight::Advice,
                     Some(member.line),
                     (
-                        Text::new(
+                        LocalizedText::new(
                             format!("`{}` means nothing to most agents", member.key),
                             format!("`{}` 对多数智能体没有意义", member.key),
                         ),
-                        Text::new(format!("did you mean `{near}`?"), format!("是否想写 `{near}`？")),
+                        LocalizedText::new(format!("did you mean `{near}`?"), format!("是否想写 `{near}`？")),
                     ),
                 );
             }
@@ -335,12 +341,12 @@ fn short(text: &str) -> String {
 mod tests {
     use super::*;
     use crate::frontmatter;
-    use toolhub_core::{Lang, Say as _};
+    use toolhub_core::{Lang, Localize as _};
 
     fn told(yaml: &str, folder: &str) -> Vec<String> {
         let file = Path::new("SKILL.md");
         let front = frontmatter::read(file, &format!("---\n{yaml}---\n")).unwrap();
-        read(file, &front, folder).faults.iter().map(|fault| fault.say(Lang::En)).collect()
+        read(file, &front, folder).faults.iter().map(|fault| fault.localize(Lang::En)).collect()
     }
 
     #[test]

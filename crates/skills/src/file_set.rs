@@ -7,7 +7,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
 use sha2::{Digest as _, Sha256};
-use toolhub_core::lang::Text;
+use toolhub_core::lang::LocalizedText;
 
 use crate::skill::{Shape, Skill};
 
@@ -148,7 +148,7 @@ impl Digests {
     }
 
     /// Returns the current files of a skill, or the reason why they cannot be read.
-    pub(crate) fn files_of(&self, skill: &Skill) -> Result<FileSet, Text> {
+    pub(crate) fn files_of(&self, skill: &Skill) -> Result<FileSet, LocalizedText> {
         let mut set = FileSet::default();
         if skill.shape == Shape::PythonFile {
             let name =
@@ -164,7 +164,7 @@ impl Digests {
                 let name = entry.file_name();
                 let Some(name) = name.to_str() else {
                     let shown = entry.path().display().to_string();
-                    return Err(Text::new(
+                    return Err(LocalizedText::new(
                         format!("the name of `{shown}` is not UTF-8; rename it"),
                         format!("`{shown}` 的文件名不是 UTF-8，请改名"),
                     ));
@@ -184,7 +184,12 @@ impl Digests {
         Ok(set)
     }
 
-    fn add(&self, set: &mut FileSet, (path, file): (String, &Path), folder: &Path) -> Result<(), Text> {
+    fn add(
+        &self,
+        set: &mut FileSet,
+        (path, file): (String, &Path),
+        folder: &Path,
+    ) -> Result<(), LocalizedText> {
         let found = std::fs::symlink_metadata(file).map_err(|error| unreadable(file, &error))?;
         let one = if found.is_symlink() {
             let target = std::fs::read_link(file).map_err(|error| unreadable(file, &error))?;
@@ -197,7 +202,7 @@ impl Digests {
         } else {
             // Pipes, sockets and devices have no content to approve.
             let shown = file.display();
-            return Err(Text::new(
+            return Err(LocalizedText::new(
                 format!("`{shown}` is no file; remove it"),
                 format!("`{shown}` 不是普通文件，请删除"),
             ));
@@ -205,7 +210,7 @@ impl Digests {
         set.files.insert(path, one);
         if set.files.len() > MOST_FILES || set.size() > MOST_BYTES {
             let most = MOST_BYTES >> 20;
-            return Err(Text::new(
+            return Err(LocalizedText::new(
                 format!(
                     "the skill has more than {MOST_FILES} files or {most} MiB: remove what it does not need"
                 ),
@@ -215,7 +220,7 @@ impl Digests {
         Ok(())
     }
 
-    fn digest(&self, file: &Path, found: &std::fs::Metadata) -> Result<String, Text> {
+    fn digest(&self, file: &Path, found: &std::fs::Metadata) -> Result<String, LocalizedText> {
         let stamp = Stamp::of(found);
         if let Some((known, digest)) = self.known().get(file)
             && *known == stamp
@@ -223,7 +228,7 @@ impl Digests {
             return Ok(digest.clone());
         }
         if found.len() > MOST_BYTES {
-            return Err(Text::new(
+            return Err(LocalizedText::new(
                 format!("`{}` is larger than {} MiB", file.display(), MOST_BYTES >> 20),
                 format!("`{}` 超过 {} MiB", file.display(), MOST_BYTES >> 20),
             ));
@@ -255,9 +260,9 @@ fn hexadecimal(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-fn unreadable(file: &Path, error: &std::io::Error) -> Text {
+fn unreadable(file: &Path, error: &std::io::Error) -> LocalizedText {
     let file = file.display();
-    Text::new(format!("`{file}` cannot be read: {error}"), format!("无法读取 `{file}`：{error}"))
+    LocalizedText::new(format!("`{file}` cannot be read: {error}"), format!("无法读取 `{file}`：{error}"))
 }
 
 #[cfg(unix)]

@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use serde_json::{Map, Value};
-use toolhub_core::lang::Text;
+use toolhub_core::lang::LocalizedText;
 
 use crate::fault::{Fault, Weight};
 use crate::yaml::{self, Node};
@@ -95,8 +95,11 @@ pub(crate) fn read(file: &Path, text: &str) -> Result<Frontmatter, Box<Fault>> {
                     file,
                     Weight::Fatal,
                     (
-                        Text::new(format!("not valid YAML: {what}"), format!("不是有效的 YAML：{what}")),
-                        Text::new(
+                        LocalizedText::new(
+                            format!("not valid YAML: {what}"),
+                            format!("不是有效的 YAML：{what}"),
+                        ),
+                        LocalizedText::new(
                             "write each field as `key: value`, and put values with special characters into double quotes",
                             "每个字段写成 `key: value`，含特殊字符的值用双引号括起来",
                         ),
@@ -105,12 +108,12 @@ pub(crate) fn read(file: &Path, text: &str) -> Result<Frontmatter, Box<Fault>> {
                 return Err(Box::new(fault.at(parts.before + broken.line)));
             };
             for line in lines {
-                let what = Text::new(
+                let what = LocalizedText::new(
                     "this line is not valid YAML, and was read as it was probably meant",
                     "此行不是有效的 YAML，已按可能的意思读取",
                 );
                 let instead = line.instead.trim_end();
-                let instead = Text::new(format!("write `{instead}`"), format!("请写成 `{instead}`"));
+                let instead = LocalizedText::new(format!("write `{instead}`"), format!("请写成 `{instead}`"));
                 faults.push(Fault::new(file, Weight::Wrong, (what, instead)).at(parts.before + line.line));
             }
             (tree, false)
@@ -122,8 +125,11 @@ pub(crate) fn read(file: &Path, text: &str) -> Result<Frontmatter, Box<Fault>> {
             file,
             Weight::Fatal,
             (
-                Text::new("the frontmatter has no fields", "文件头没有任何字段"),
-                Text::new("write `name: …` and `description: …`", "请写入 `name: …` 和 `description: …`"),
+                LocalizedText::new("the frontmatter has no fields", "文件头没有任何字段"),
+                LocalizedText::new(
+                    "write `name: …` and `description: …`",
+                    "请写入 `name: …` 和 `description: …`",
+                ),
             ),
         );
         return Err(Box::new(fault.at(tree.line)));
@@ -133,16 +139,16 @@ pub(crate) fn read(file: &Path, text: &str) -> Result<Frontmatter, Box<Fault>> {
 
 fn without(file: &Path, none: NoParts) -> Fault {
     let what = match none {
-        NoParts::NoBegin => Text::new("the file does not begin with `---`", "文件没有以 `---` 开头"),
-        NoParts::NoEnd => Text::new("the frontmatter has no end", "文件头没有结束标记"),
+        NoParts::NoBegin => LocalizedText::new("the file does not begin with `---`", "文件没有以 `---` 开头"),
+        NoParts::NoEnd => LocalizedText::new("the frontmatter has no end", "文件头没有结束标记"),
     };
     let instead = match none {
-        NoParts::NoBegin => Text::new(
+        NoParts::NoBegin => LocalizedText::new(
             "begin with a line `---`, then `name: …` and `description: …`, then a line `---`",
             "第一行写 `---`，接着写 `name: …` 和 `description: …`，再写一行 `---`",
         ),
         NoParts::NoEnd => {
-            Text::new("write a line `---` after the last field", "在最后一个字段之后写一行 `---`")
+            LocalizedText::new("write a line `---` after the last field", "在最后一个字段之后写一行 `---`")
         }
     };
     Fault::new(file, Weight::Fatal, (what, instead)).at(1)
@@ -166,7 +172,7 @@ fn shift(node: &mut Node, by: usize) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use toolhub_core::{Lang, Say as _};
+    use toolhub_core::{Lang, Localize as _};
 
     #[test]
     fn parts_are_found_however_the_lines_end() {
@@ -189,7 +195,7 @@ mod tests {
         let file = Path::new("SKILL.md");
         let check = |text: &str, expect: &str| {
             let fault = read(file, text).unwrap_err();
-            assert!(fault.say(Lang::En).starts_with(expect), "{}", fault.say(Lang::En));
+            assert!(fault.localize(Lang::En).starts_with(expect), "{}", fault.localize(Lang::En));
         };
         check("---\nname: a\n  b\n c: [\n---\n", "SKILL.md:");
         check("---\n---\n", "SKILL.md:2: the frontmatter has no fields");
@@ -197,7 +203,7 @@ mod tests {
         let read = read(file, "---\nname: a\ndescription: Use when: go\n---\n").unwrap();
         assert!(!read.strict);
         assert_eq!(
-            read.faults[0].say(Lang::En),
+            read.faults[0].localize(Lang::En),
             "SKILL.md:3: this line is not valid YAML, and was read as it was probably meant; write `description: \"Use when: go\"`"
         );
         assert_eq!(read.tree.get("description").unwrap().line, 3);

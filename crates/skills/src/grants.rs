@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
-use toolhub_core::lang::{Lang, Say};
+use toolhub_core::lang::{Lang, Localize};
 
 /// Permissions beyond reading the skill's folder and writing to a temporary folder.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -54,10 +54,10 @@ impl Grants {
     }
 }
 
-impl Say for Grants {
-    fn say(&self, lang: Lang) -> String {
+impl Localize for Grants {
+    fn localize(&self, lang: Lang) -> String {
         let named = |names: &[String]| {
-            names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(lang.pick(", ", "、"))
+            names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(lang.choose(", ", "、"))
         };
         let mut parts = Vec::new();
         for (names, en, zh) in [
@@ -66,15 +66,15 @@ impl Say for Grants {
             (&self.environment, "see the variables ", "读取环境变量 "),
         ] {
             if !names.is_empty() {
-                parts.push(format!("{}{}", lang.pick(en, zh), named(names)));
+                parts.push(format!("{}{}", lang.choose(en, zh), named(names)));
             }
         }
         if self.network {
-            parts.push(lang.pick("use the network", "使用网络").to_owned());
+            parts.push(lang.choose("use the network", "使用网络").to_owned());
         }
         match parts.is_empty() {
-            true => lang.pick("nothing beyond its own folder", "仅限自己的文件夹").to_owned(),
-            false => parts.join(lang.pick(", ", "，")),
+            true => lang.choose("nothing beyond its own folder", "仅限自己的文件夹").to_owned(),
+            false => parts.join(lang.choose(", ", "，")),
         }
     }
 }
@@ -107,8 +107,8 @@ mod tests {
         assert!(grants(&["."], false).within(&grants(&[".", "~/x"], true)));
         assert!(!grants(&["/"], false).within(&grants(&["."], true)));
         assert!(!grants(&[], true).within(&grants(&["."], false)));
-        assert_eq!(grants(&["."], true).say(Lang::En), "read `.`, use the network");
-        assert_eq!(Grants::default().say(Lang::Zh), "仅限自己的文件夹");
+        assert_eq!(grants(&["."], true).localize(Lang::En), "read `.`, use the network");
+        assert_eq!(Grants::default().localize(Lang::Zh), "仅限自己的文件夹");
         assert_eq!(absolute("./a", Path::new("/w")), Path::new("/w/a"));
         assert_eq!(absolute(".", Path::new("/w")), Path::new("/w/"));
         assert_eq!(absolute("/etc", Path::new("/w")), Path::new("/etc"));

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use tempfile::TempDir;
 use toolhub_core::error::UnknownTool;
-use toolhub_core::lang::Text;
+use toolhub_core::lang::LocalizedText;
 use toolhub_core::{BoxFuture, CallContext, RawJson, Source, Tool, ToolError, ToolHost, ToolOutput};
 use toolhub_sandbox::{Network, Policy, Program};
 
@@ -99,7 +99,7 @@ impl SkillHost {
             return Ok(use_skill::as_output(file, bytes));
         }
         let text = String::from_utf8(bytes).map_err(|_| {
-            ToolError::failed(Text::new(
+            ToolError::failed(LocalizedText::new(
                 "the skill is not UTF-8; tell its author",
                 "该技能不是 UTF-8 编码，请告知作者",
             ))
@@ -151,7 +151,7 @@ impl SkillHost {
         (known, script): (&Known, &SkillTool),
         place: &Workplace,
         arguments: &RawJson,
-    ) -> Result<Job, Text> {
+    ) -> Result<Job, LocalizedText> {
         let file = inside(&place.folder, &script.file)?;
         let work = std::env::current_dir().unwrap_or_else(|_| place.folder.clone());
         let (program, arguments_of) = self.started_by(&file, &script.runner).await?;
@@ -197,7 +197,11 @@ impl SkillHost {
     }
 
     /// Returns the program that runs a file, and its arguments.
-    async fn started_by(&self, file: &Path, runner: &Runner) -> Result<(Program, Vec<OsString>), Text> {
+    async fn started_by(
+        &self,
+        file: &Path,
+        runner: &Runner,
+    ) -> Result<(Program, Vec<OsString>), LocalizedText> {
         Ok(match runner {
             Runner::PythonClass(class) => self.book.python.run_class(file, class).await?,
             Runner::Script => match interpreter::of(file).map_err(|why| why.text())? {
@@ -213,15 +217,18 @@ impl SkillHost {
 }
 
 /// Returns the canonical path of a skill's file. Rejects symbolic links that lead out of the skill.
-fn inside(folder: &Path, name: &str) -> Result<PathBuf, Text> {
+fn inside(folder: &Path, name: &str) -> Result<PathBuf, LocalizedText> {
     let file = folder.join(name).canonicalize().map_err(|error| {
-        Text::new(format!("`{name}` cannot be opened: {error}"), format!("无法打开 `{name}`：{error}"))
+        LocalizedText::new(
+            format!("`{name}` cannot be opened: {error}"),
+            format!("无法打开 `{name}`：{error}"),
+        )
     })?;
     if file.starts_with(folder) {
         return Ok(file);
     }
     let shown = file.display();
-    Err(Text::new(
+    Err(LocalizedText::new(
         format!("`{name}` leads out of the skill, to `{shown}`: put the file itself into the skill"),
         format!("`{name}` 指向技能之外的 `{shown}`：请把文件本身放进技能目录"),
     ))
@@ -240,7 +247,7 @@ impl Workplace {
         let Some(files) = agreed else { return Ok(Self { folder, _copy: None }) };
         // The files could change between check and start, so exactly the verified bytes are copied and run.
         let failed = |error: std::io::Error| {
-            not_run(Text::new(
+            not_run(LocalizedText::new(
                 format!("the skill could not be copied: {error}"),
                 format!("无法复制技能：{error}"),
             ))
@@ -283,17 +290,17 @@ impl SkillRegistry {
 }
 
 fn held_back(known: &Known, standing: &ApprovalState) -> ToolError {
-    use toolhub_core::{Lang, Say as _};
+    use toolhub_core::{Lang, Localize as _};
     let name = &known.skill.name;
-    let (en, zh) = (standing.say(Lang::En), standing.say(Lang::Zh));
+    let (en, zh) = (standing.localize(Lang::En), standing.localize(Lang::Zh));
     // An unreadable skill cannot be approved, so the message contains the reason instead of that advice.
     if matches!(standing, ApprovalState::Unreadable(_)) {
-        return not_run(Text::new(
+        return not_run(LocalizedText::new(
             format!("the skill `{name}` is held back: {en}"),
             format!("技能 `{name}` 已被搁置：{zh}"),
         ));
     }
-    not_run(Text::new(
+    not_run(LocalizedText::new(
         format!(
             "the skill `{name}` is held back: {en}; read it with `toolhub skills show {name}`, then `toolhub skills approve {name}`"
         ),
@@ -304,12 +311,12 @@ fn held_back(known: &Known, standing: &ApprovalState) -> ToolError {
 }
 
 /// An error for a call that has had no effect.
-fn not_run(why: Text) -> ToolError {
+fn not_run(why: LocalizedText) -> ToolError {
     ToolError::NotStarted { why }
 }
 
 fn missing(name: &str) -> ToolError {
-    not_run(Text::new(
+    not_run(LocalizedText::new(
         format!("there is no skill `{name}` that may be used; see `toolhub skills list`"),
         format!("没有可用的技能 `{name}`；见 `toolhub skills list`"),
     ))

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use jsonschema::PatternOptions;
 use serde_json::{Value, json};
-use toolhub_core::lang::Text;
+use toolhub_core::lang::LocalizedText;
 use toolhub_core::text::cut;
 
 use crate::declared;
@@ -22,11 +22,11 @@ pub(crate) fn faults(file: &Path, tree: &Node) -> Vec<Fault> {
     let broken = inputs.filter_map(|(tool, input)| {
         let (place, why) = broken(&input.node.value())?;
         let name = tool.get("name").and_then(|name| name.node.text()).unwrap_or("?");
-        let what = Text::new(
+        let what = LocalizedText::new(
             format!("the `input` of the tool `{name}` is no JSON Schema{}: {why}", at(&place, " at")),
             format!("工具 `{name}` 的 `input` 不是 JSON Schema{}：{why}", at(&place, "，位于")),
         );
-        let instead = Text::new(
+        let instead = LocalizedText::new(
             "write each argument as `NAME: {type: string, description: …}` below `properties`",
             "请在 `properties` 下把每个参数写成 `名称: {type: string, description: …}`",
         );
@@ -76,7 +76,7 @@ fn line_at(line: usize, node: &Node, place: &str) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use toolhub_core::lang::{Lang, Say as _};
+    use toolhub_core::lang::{Lang, Localize as _};
 
     use super::*;
 
@@ -86,7 +86,7 @@ mod tests {
             let text =
                 format!("metadata:\n  toolhub:\n    tools:\n      - name: cut\n        input:\n{input}");
             let found = faults(Path::new("SKILL.md"), &crate::yaml::parse(&text).unwrap());
-            let said: Vec<String> = found.iter().map(|fault| fault.say(Lang::En)).collect();
+            let said: Vec<String> = found.iter().map(|fault| fault.localize(Lang::En)).collect();
             assert_eq!(found.first().and_then(|fault| fault.line), Some(line), "{said:?}");
             assert!(said[0].contains(words), "{said:?}");
         };

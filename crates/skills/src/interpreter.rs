@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
-use toolhub_core::lang::Text;
+use toolhub_core::lang::LocalizedText;
 use toolhub_sandbox::{Program, Refusal};
 
 use crate::file_set::is_executable;
@@ -28,11 +28,11 @@ pub(crate) enum RunBy {
 #[derive(Debug)]
 pub(crate) enum NotRun {
     /// Neither shebang line nor extension determines an interpreter.
-    Nobody(Text, Text),
+    Nobody(LocalizedText, LocalizedText),
     /// The interpreter is not installed.
-    Missing(Text, Text),
+    Missing(LocalizedText, LocalizedText),
     /// The interpreter is not allowed.
-    Refused(Text, Text),
+    Refused(LocalizedText, LocalizedText),
 }
 
 /// Why the shebang line yields no interpreter.
@@ -43,14 +43,14 @@ enum NoInterpreter {
 
 impl NotRun {
     /// Reason and correction in one sentence.
-    pub(crate) fn text(&self) -> Text {
-        use toolhub_core::lang::{Lang, Say as _};
+    pub(crate) fn text(&self) -> LocalizedText {
+        use toolhub_core::lang::{Lang, Localize as _};
         let (Self::Nobody(what, instead) | Self::Missing(what, instead) | Self::Refused(what, instead)) =
             self;
         let (en, zh) = (Lang::En, Lang::Zh);
-        Text::new(
-            format!("{}: {}", what.say(en), instead.say(en)),
-            format!("{}：{}", what.say(zh), instead.say(zh)),
+        LocalizedText::new(
+            format!("{}: {}", what.localize(en), instead.localize(en)),
+            format!("{}：{}", what.localize(zh), instead.localize(zh)),
         )
     }
 }
@@ -68,14 +68,14 @@ pub(crate) fn of(file: &Path) -> Result<RunBy, NotRun> {
         "js" | "mjs" | "cjs" => match on_path("node") {
             Some(node) => Ok(RunBy::Program(node, Vec::new())),
             None => Err(NotRun::Missing(
-                Text::new("there is no `node` to run it with", "没有 `node`"),
-                Text::new("install Node.js", "请安装 Node.js"),
+                LocalizedText::new("there is no `node` to run it with", "没有 `node`"),
+                LocalizedText::new("install Node.js", "请安装 Node.js"),
             )),
         },
         _ if std::fs::metadata(file).is_ok_and(|found| is_executable(&found)) => Ok(RunBy::Itself),
         _ => Err(NotRun::Nobody(
-            Text::new(format!("`{shown}` may not be run"), format!("`{shown}` 不可执行")),
-            Text::new(
+            LocalizedText::new(format!("`{shown}` may not be run"), format!("`{shown}` 不可执行")),
+            LocalizedText::new(
                 "name who runs it in its first line (`#!/bin/bash`), or end its name in .py, .sh or .js",
                 "请在首行指明解释器（`#!/bin/bash`），或以 .py、.sh、.js 结尾命名",
             ),
@@ -146,22 +146,22 @@ fn not_found(script: &str, why: NoInterpreter) -> NotRun {
         NoInterpreter::Missing(program) => program,
         NoInterpreter::Refused(program, refusal) => {
             return NotRun::Refused(
-                Text::new(
+                LocalizedText::new(
                     format!(
                         "the first line of `{script}` names `{program}`, which is not used as an interpreter"
                     ),
                     format!("`{script}` 的首行指明 `{program}`，不能用作解释器"),
                 ),
-                Text::new(refusal.english(), refusal.chinese()),
+                LocalizedText::new(refusal.english(), refusal.chinese()),
             );
         }
     };
     NotRun::Missing(
-        Text::new(
+        LocalizedText::new(
             format!("the first line of `{script}` names `{program}`, which is not on this machine"),
             format!("`{script}` 的首行指明的 `{program}` 不在这台机器上"),
         ),
-        Text::new("install it, or mend the line", "请安装它，或改正首行"),
+        LocalizedText::new("install it, or mend the line", "请安装它，或改正首行"),
     )
 }
 
@@ -187,8 +187,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join(name);
         std::fs::write(&file, text).unwrap();
-        use toolhub_core::lang::{Lang, Say as _};
-        of(&file).map_err(|why| why.text().say(Lang::En))
+        use toolhub_core::lang::{Lang, Localize as _};
+        of(&file).map_err(|why| why.text().localize(Lang::En))
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Skills of MCP servers, as offered by `use_skill`. The caller of this crate implements fetching.
 
-use toolhub_core::lang::Text;
+use toolhub_core::lang::LocalizedText;
 use toolhub_core::ports::BoxFuture;
 
 /// A skill of an MCP server, shown as `SERVER:NAME`.
@@ -32,5 +32,5 @@ pub trait Fetch: Send + Sync {
         &'a self,
         skill: &'a RemoteSkill,
         file: Option<&'a str>,
-    ) -> BoxFuture<'a, Result<Vec<u8>, Text>>;
+    ) -> BoxFuture<'a, Result<Vec<u8>, LocalizedText>>;
 }

@@ -6,7 +6,7 @@ use std::path::{Component, Path, PathBuf};
 
 use cap_std::ambient_authority;
 use cap_std::fs::Dir;
-use toolhub_core::lang::Text;
+use toolhub_core::lang::LocalizedText;
 
 #[cfg(unix)]
 use crate::file_set::Names;
@@ -19,18 +19,18 @@ pub const LARGEST: u64 = 16 << 20;
 pub enum ResourceError {
     /// The path leads out of the skill's folder, or may do so.
     #[error("{0}")]
-    Refused(Text),
+    Refused(LocalizedText),
     /// There is no such file.
     #[error("{0}")]
-    Missing(Text),
+    Missing(LocalizedText),
     /// It cannot be read.
     #[error("{0}")]
-    Unreadable(Text),
+    Unreadable(LocalizedText),
 }
 
 impl ResourceError {
     /// The message.
-    pub fn text(&self) -> &Text {
+    pub fn text(&self) -> &LocalizedText {
         match self {
             Self::Refused(text) | Self::Missing(text) | Self::Unreadable(text) => text,
         }
@@ -41,7 +41,7 @@ impl ResourceError {
 fn inside(path: &str) -> Result<PathBuf, ResourceError> {
     let refuse = |en: &str, zh: &str| {
         let shown = toolhub_core::text::cut(path, 200).unwrap_or_else(|| path.to_owned());
-        ResourceError::Refused(Text::new(
+        ResourceError::Refused(LocalizedText::new(
             format!("`{shown}` {en}; name a file inside the skill, such as `references/guide.md`"),
             format!("`{shown}` {zh}；请给出技能内的文件，例如 `references/guide.md`"),
         ))
@@ -72,7 +72,7 @@ fn inside(path: &str) -> Result<PathBuf, ResourceError> {
 pub fn read(folder: &Path, path: &str, largest: u64) -> Result<Vec<u8>, ResourceError> {
     let parts = inside(path)?;
     let unreadable = |error: std::io::Error| {
-        ResourceError::Unreadable(Text::new(
+        ResourceError::Unreadable(LocalizedText::new(
             format!("`{path}` cannot be read: {error}"),
             format!("无法读取 `{path}`：{error}"),
         ))
@@ -89,7 +89,7 @@ pub fn read(folder: &Path, path: &str, largest: u64) -> Result<Vec<u8>, Resource
         };
         if found.is_symlink() {
             let link = way.display();
-            return Err(ResourceError::Refused(Text::new(
+            return Err(ResourceError::Refused(LocalizedText::new(
                 format!("`{link}` is a link, and links are not followed; put the file itself into the skill"),
                 format!("`{link}` 是链接，不会跟随；请把文件本身放入技能"),
             )));
@@ -109,7 +109,7 @@ pub fn read(folder: &Path, path: &str, largest: u64) -> Result<Vec<u8>, Resource
         return Err(missing(path));
     }
     if is_foreign(&found, &dir).map_err(unreadable)? {
-        return Err(ResourceError::Refused(Text::new(
+        return Err(ResourceError::Refused(LocalizedText::new(
             format!("`{path}` is another user's file, linked into the skill; put a copy into the skill"),
             format!("`{path}` 是硬链接进来的他人文件；请把副本放入技能"),
         )));
@@ -137,14 +137,14 @@ fn is_foreign(_: &cap_std::fs::Metadata, _: &Dir) -> std::io::Result<bool> {
 
 fn missing(path: &str) -> ResourceError {
     let shown = toolhub_core::text::cut(path, 200).unwrap_or_else(|| path.to_owned());
-    ResourceError::Missing(Text::new(
+    ResourceError::Missing(LocalizedText::new(
         format!("the skill has no file `{shown}`; its files are named with its instructions"),
         format!("技能中没有文件 `{shown}`；可用的文件列在说明之后"),
     ))
 }
 
 fn too_large(path: &str, largest: u64) -> ResourceError {
-    ResourceError::Unreadable(Text::new(
+    ResourceError::Unreadable(LocalizedText::new(
         format!("`{path}` is larger than {} KiB", largest >> 10),
         format!("`{path}` 超过 {} KiB", largest >> 10),
     ))

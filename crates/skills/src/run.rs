@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::process::Child;
-use toolhub_core::lang::Text;
+use toolhub_core::lang::LocalizedText;
 use toolhub_sandbox::{Confinement, Policy, SandboxError, Stop, confine};
 
 use crate::fields::is_name;
@@ -41,23 +41,23 @@ pub(crate) struct Job {
 pub(crate) struct Ended {
     pub(crate) success: bool,
     /// Exit status as text.
-    pub(crate) how: Text,
+    pub(crate) how: LocalizedText,
     pub(crate) output: Vec<u8>,
     /// The end of stderr.
     pub(crate) complaint: String,
     /// Why the sandbox stopped the script or denied an operation, if it did.
-    pub(crate) stopped: Option<Text>,
+    pub(crate) stopped: Option<LocalizedText>,
 }
 
 /// Why there is no result.
 #[derive(Debug)]
 pub(crate) enum RunError {
     /// It was not started.
-    NotStarted(Text),
+    NotStarted(LocalizedText),
     /// The output exceeded the limit.
-    TooMuch(Text),
+    TooMuch(LocalizedText),
     /// The script ran, but its result is unknown.
-    Lost(Text),
+    Lost(LocalizedText),
 }
 
 /// A child process that is killed on drop.
@@ -157,7 +157,7 @@ fn start(job: &Job) -> Result<Running, RunError> {
 }
 
 /// Explains why the script was stopped, and which grant would allow the operation.
-fn explained(stop: &Stop, skill: Option<&str>) -> Text {
+fn explained(stop: &Stop, skill: Option<&str>) -> LocalizedText {
     let paths = |key: &str, path: &Option<PathBuf>| {
         let path = path.as_ref().map_or_else(|| "…".to_owned(), |path| path.display().to_string());
         format!("{key} = [{path:?}]")
@@ -169,10 +169,10 @@ fn explained(stop: &Stop, skill: Option<&str>) -> Text {
         _ => None,
     };
     let Some((grant, skill)) = grant.zip(skill) else {
-        return Text::new(stop.english(), stop.chinese());
+        return LocalizedText::new(stop.english(), stop.chinese());
     };
     let table = if is_name(skill) { skill.to_owned() } else { format!("{skill:?}") };
-    Text::new(
+    LocalizedText::new(
         format!("{}, with `{grant}` below `[skills.grants.{table}]`", stop.english()),
         format!("{}（在 `[skills.grants.{table}]` 下写 `{grant}`）", stop.chinese()),
     )
@@ -233,19 +233,19 @@ fn too_much(heard: &Heard) -> RunError {
         false => ("wrote to its standard error", "向标准错误写入", MOST_COMPLAINT),
     };
     let most = most >> 20;
-    RunError::TooMuch(Text::new(
+    RunError::TooMuch(LocalizedText::new(
         format!("the script {en} more than {most} MiB and was stopped: let it write to a file, or say less"),
         format!("脚本{zh}超过 {most} MiB，已被停止：请改为写入文件，或减少输出"),
     ))
 }
 
-fn refused(error: &SandboxError) -> Text {
-    Text::new(format!("not run: {error}"), format!("未执行：{}", error.chinese()))
+fn refused(error: &SandboxError) -> LocalizedText {
+    LocalizedText::new(format!("not run: {error}"), format!("未执行：{}", error.chinese()))
 }
 
-fn unstarted(program: &Path, error: &std::io::Error) -> Text {
+fn unstarted(program: &Path, error: &std::io::Error) -> LocalizedText {
     let program = program.display();
-    Text::new(
+    LocalizedText::new(
         format!(
             "`{program}` could not be started: {error}; see whether it and its interpreter are there and may be run"
         ),
@@ -253,20 +253,28 @@ fn unstarted(program: &Path, error: &std::io::Error) -> Text {
     )
 }
 
-fn lost(error: &std::io::Error) -> Text {
-    Text::new(format!("how the script ended is not known: {error}"), format!("不知道脚本如何结束：{error}"))
+fn lost(error: &std::io::Error) -> LocalizedText {
+    LocalizedText::new(
+        format!("how the script ended is not known: {error}"),
+        format!("不知道脚本如何结束：{error}"),
+    )
 }
 
-fn how(status: std::process::ExitStatus) -> Text {
+fn how(status: std::process::ExitStatus) -> LocalizedText {
     #[cfg(unix)]
     {
         use std::os::unix::process::ExitStatusExt as _;
         if let Some(signal) = status.signal() {
-            return Text::new(format!("it was ended by signal {signal}"), format!("它被信号 {signal} 终止"));
+            return LocalizedText::new(
+                format!("it was ended by signal {signal}"),
+                format!("它被信号 {signal} 终止"),
+            );
         }
     }
     match status.code() {
-        Some(code) => Text::new(format!("it ended with exit code {code}"), format!("退出码为 {code}")),
-        None => Text::new("it ended in an unknown way", "结束方式未知"),
+        Some(code) => {
+            LocalizedText::new(format!("it ended with exit code {code}"), format!("退出码为 {code}"))
+        }
+        None => LocalizedText::new("it ended in an unknown way", "结束方式未知"),
     }
 }

@@ -4,7 +4,7 @@ use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value};
-use toolhub_core::lang::Text;
+use toolhub_core::lang::LocalizedText;
 
 use crate::declared::{self, SkillTool};
 use crate::fault::{Fault, Weight};
@@ -95,8 +95,11 @@ impl Skill {
                 &file,
                 Weight::Wrong,
                 (
-                    Text::new("the file is not called `SKILL.md`", "文件名不是 `SKILL.md`"),
-                    Text::new("rename it: other agents do not find it", "请改名，否则其他智能体找不到它"),
+                    LocalizedText::new("the file is not called `SKILL.md`", "文件名不是 `SKILL.md`"),
+                    LocalizedText::new(
+                        "rename it: other agents do not find it",
+                        "请改名，否则其他智能体找不到它",
+                    ),
                 ),
             ));
         }
@@ -148,8 +151,8 @@ fn head(file: &Path) -> Result<String, Box<Fault>> {
             file,
             Weight::Fatal,
             (
-                Text::new(format!("it cannot be read: {error}"), format!("无法读取：{error}")),
-                Text::new("mend its permissions, or remove it", "请修正权限或删除"),
+                LocalizedText::new(format!("it cannot be read: {error}"), format!("无法读取：{error}")),
+                LocalizedText::new("mend its permissions, or remove it", "请修正权限或删除"),
             ),
         ))
     };
@@ -161,8 +164,8 @@ fn head(file: &Path) -> Result<String, Box<Fault>> {
             file,
             Weight::Fatal,
             (
-                Text::new("it is a link, or no file", "它是链接，或不是文件"),
-                Text::new("put the file itself there", "请放入文件本身"),
+                LocalizedText::new("it is a link, or no file", "它是链接，或不是文件"),
+                LocalizedText::new("put the file itself there", "请放入文件本身"),
             ),
         )));
     }
@@ -182,8 +185,8 @@ fn head(file: &Path) -> Result<String, Box<Fault>> {
                         file,
                         Weight::Fatal,
                         (
-                            Text::new("it is not UTF-8", "不是 UTF-8 编码"),
-                            Text::new("save it as UTF-8", "请存为 UTF-8"),
+                            LocalizedText::new("it is not UTF-8", "不是 UTF-8 编码"),
+                            LocalizedText::new("save it as UTF-8", "请存为 UTF-8"),
                         ),
                     )
                     .at(line),
@@ -199,11 +202,14 @@ fn head(file: &Path) -> Result<String, Box<Fault>> {
                 file,
                 Weight::Fatal,
                 (
-                    Text::new(
+                    LocalizedText::new(
                         format!("the frontmatter does not end within {most} KiB"),
                         format!("文件头超过 {most} KiB"),
                     ),
-                    Text::new("write a line `---` after the last field", "在最后一个字段之后写一行 `---`"),
+                    LocalizedText::new(
+                        "write a line `---` after the last field",
+                        "在最后一个字段之后写一行 `---`",
+                    ),
                 ),
             )
             .at(1),

@@ -2,14 +2,14 @@
 
 use std::path::{Path, PathBuf};
 
-use toolhub_core::lang::{Lang, Text};
+use toolhub_core::lang::{Lang, LocalizedText};
 
 use crate::fields::{as_name, is_name};
 
 /// Why a skill was not created.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
-pub struct NotMade(pub Text);
+pub struct NotMade(pub LocalizedText);
 
 /// The kind of template.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,7 +25,7 @@ pub fn make(place: &Path, name: &str, (kind, lang): (Kind, Lang)) -> Result<Path
     if !is_name(name) {
         let near = as_name(name).map(|near| format!("`{near}`"));
         let hint = |en: &str| near.clone().unwrap_or_else(|| en.to_owned());
-        return Err(NotMade(Text::new(
+        return Err(NotMade(LocalizedText::new(
             format!(
                 "`{name}` is no name for a skill: use 1 to 64 lower-case letters, digits and single hyphens, such as {}",
                 hint("`pdf-forms`")
@@ -39,14 +39,14 @@ pub fn make(place: &Path, name: &str, (kind, lang): (Kind, Lang)) -> Result<Path
     let folder = place.join(name);
     if folder.exists() {
         let shown = folder.display();
-        return Err(NotMade(Text::new(
+        return Err(NotMade(LocalizedText::new(
             format!("`{shown}` exists already: choose another name, or remove it"),
             format!("`{shown}` 已存在：请换个名称，或先删除"),
         )));
     }
     create(place, name, (kind, lang)).map_err(|error| {
         let shown = folder.display();
-        NotMade(Text::new(
+        NotMade(LocalizedText::new(
             format!("`{shown}` cannot be written: {error}"),
             format!("无法写入 `{shown}`：{error}"),
         ))
@@ -68,11 +68,11 @@ fn write(folder: &Path, name: &str, (kind, lang): (Kind, Lang)) -> std::io::Resu
     let tool = name.replace('-', "_");
     let tools = match kind {
         Kind::Instructions => String::new(),
-        Kind::WithTool => lang.pick(TOOLS, TOOLS_ZH).replace("TOOL", &tool),
+        Kind::WithTool => lang.choose(TOOLS, TOOLS_ZH).replace("TOOL", &tool),
     };
-    let text = lang.pick(MANIFEST, MANIFEST_ZH).replace("NAME", name).replace("TOOLS\n", &tools);
+    let text = lang.choose(MANIFEST, MANIFEST_ZH).replace("NAME", name).replace("TOOLS\n", &tools);
     std::fs::write(folder.join("SKILL.md"), text)?;
-    std::fs::write(folder.join("references/details.md"), lang.pick(DETAILS, DETAILS_ZH))?;
+    std::fs::write(folder.join("references/details.md"), lang.choose(DETAILS, DETAILS_ZH))?;
     if kind == Kind::WithTool {
         let script = folder.join("scripts").join(format!("{tool}.py"));
         std::fs::create_dir_all(folder.join("scripts"))?;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::json;
-use toolhub_core::lang::Text;
+use toolhub_core::lang::LocalizedText;
 use toolhub_core::text::cut;
 use toolhub_core::{RawJson, RawObject, Source, Tool, ToolDefinition, ToolError, ToolOutput};
 
@@ -114,7 +114,7 @@ fn one_line(text: &str) -> String {
 pub fn instructions(book: &SkillRegistry, skill: &Skill) -> Result<Arc<str>, ToolError> {
     let unreadable = |error: std::io::Error| {
         let file = skill.file.display();
-        ToolError::failed(Text::new(
+        ToolError::failed(LocalizedText::new(
             format!("`{file}` cannot be read: {error}"),
             format!("无法读取 `{file}`：{error}"),
         ))
@@ -136,7 +136,7 @@ fn body_of(skill: &Skill, agreed: Option<&FileSet>) -> Result<Arc<str>, ToolErro
         let lines = error.as_bytes().get(..error.utf8_error().valid_up_to()).unwrap_or_default();
         let line = lines.iter().filter(|byte| **byte == b'\n').count() + 1;
         let file = skill.file.display();
-        ToolError::failed(Text::new(
+        ToolError::failed(LocalizedText::new(
             format!("`{file}` is not UTF-8 from line {line} on; save it as UTF-8"),
             format!("`{file}` 从第 {line} 行起不是 UTF-8；请存为 UTF-8"),
         ))
@@ -159,7 +159,7 @@ fn bytes_of(
     // The file may have changed since the approval check.
     match agreed.files.get(&plain.join("/")).is_some_and(|file| file.digest == sha256(&bytes)) {
         true => Ok(bytes),
-        false => Err(ToolError::failed(Text::new(
+        false => Err(ToolError::failed(LocalizedText::new(
             format!("`{path}` is not what was approved; see `toolhub skills show {}`", skill.name),
             format!("`{path}` 与批准时不同；见 `toolhub skills show {}`", skill.name),
         ))),

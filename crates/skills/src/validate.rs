@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use toolhub_core::lang::Text;
+use toolhub_core::lang::LocalizedText;
 
 use crate::book::SkillRegistry;
 use crate::book::{python_scripts, single};
@@ -115,8 +115,8 @@ async fn look_at_single(python: &Python, file: &Path) -> Looked {
     if found.tools.is_empty() {
         if faults.is_empty() {
             let said = (
-                Text::new("no class in it is a tool", "其中没有可用作工具的类"),
-                Text::new(
+                LocalizedText::new("no class in it is a tool", "其中没有可用作工具的类"),
+                LocalizedText::new(
                     "write a class with `name`, `description` and a method `execute`",
                     "请写一个含有 `name`、`description` 和 `execute` 方法的类",
                 ),
@@ -154,11 +154,12 @@ async fn look_at_scripts(python: &Python, looked: &mut Looked) {
 fn schemas_of(file: &Path, tools: &[SkillTool]) -> Vec<Fault> {
     let broken = tools.iter().filter_map(|tool| {
         let (name, why) = (&tool.name, inputs::is_no_schema(&tool.schema.value())?);
-        let what = Text::new(
+        let what = LocalizedText::new(
             format!("the `input_schema` of the tool `{name}` is no JSON Schema: {why}"),
             format!("工具 `{name}` 的 `input_schema` 不是 JSON Schema：{why}"),
         );
-        let instead = Text::new("mend it, or leave it to the signature", "请改正，或删去而由签名推断");
+        let instead =
+            LocalizedText::new("mend it, or leave it to the signature", "请改正，或删去而由签名推断");
         Some(Fault::new(file, Weight::Wrong, (what, instead)))
     });
     broken.collect()
@@ -174,8 +175,11 @@ fn look(folder: &Path) -> Looked {
             &file,
             Weight::Fatal,
             (
-                Text::new("there is no `SKILL.md`", "没有 `SKILL.md`"),
-                Text::new("make one with `toolhub skills new NAME`", "可用 `toolhub skills new 名称` 新建"),
+                LocalizedText::new("there is no `SKILL.md`", "没有 `SKILL.md`"),
+                LocalizedText::new(
+                    "make one with `toolhub skills new NAME`",
+                    "可用 `toolhub skills new 名称` 新建",
+                ),
             ),
         );
         return Looked { file, skill: None, faults: vec![fault] };
@@ -202,7 +206,8 @@ fn body(folder: &Path, file: &Path) -> Vec<Fault> {
     let bytes = match resource::read(folder, &name, LONGEST) {
         Ok(bytes) => bytes,
         Err(error) => {
-            let instead = Text::new("write the file itself, of at most 1 MiB", "请直接写文件，至多 1 MiB");
+            let instead =
+                LocalizedText::new("write the file itself, of at most 1 MiB", "请直接写文件，至多 1 MiB");
             return vec![Fault::new(file, Weight::Wrong, (error.text().clone(), instead))];
         }
     };
@@ -212,8 +217,8 @@ fn body(folder: &Path, file: &Path) -> Vec<Fault> {
             let valid = error.as_bytes().get(..error.utf8_error().valid_up_to()).unwrap_or_default();
             let line = valid.iter().filter(|byte| **byte == b'\n').count() + 1;
             let said = (
-                Text::new("it is not UTF-8", "不是 UTF-8 编码"),
-                Text::new("save it as UTF-8", "请存为 UTF-8"),
+                LocalizedText::new("it is not UTF-8", "不是 UTF-8 编码"),
+                LocalizedText::new("save it as UTF-8", "请存为 UTF-8"),
             );
             return vec![Fault::new(file, Weight::Wrong, said).at(line)];
         }
@@ -232,8 +237,11 @@ fn body(folder: &Path, file: &Path) -> Vec<Fault> {
                 file,
                 Weight::Advice,
                 (
-                    Text::new("there are no instructions below the frontmatter", "文件头之后没有说明"),
-                    Text::new("write what to do, step by step", "请逐步写明怎么做"),
+                    LocalizedText::new(
+                        "there are no instructions below the frontmatter",
+                        "文件头之后没有说明",
+                    ),
+                    LocalizedText::new("write what to do, step by step", "请逐步写明怎么做"),
                 ),
             )
             .at(before + 1),
@@ -246,11 +254,11 @@ fn body(folder: &Path, file: &Path) -> Vec<Fault> {
                 file,
                 Weight::Advice,
                 (
-                    Text::new(
+                    LocalizedText::new(
                         format!("the instructions have {lines} lines, more than {MOST_LINES}"),
                         format!("说明有 {lines} 行，超过 {MOST_LINES}"),
                     ),
-                    Text::new("move details into `references/`", "请把细节移到 `references/`"),
+                    LocalizedText::new("move details into `references/`", "请把细节移到 `references/`"),
                 ),
             )
             .at(before + MOST_LINES),
@@ -264,11 +272,11 @@ fn body(folder: &Path, file: &Path) -> Vec<Fault> {
                         file,
                         Weight::Wrong,
                         (
-                            Text::new(
+                            LocalizedText::new(
                                 format!("`{link}` is not in the skill"),
                                 format!("技能中没有 `{link}`"),
                             ),
-                            Text::new("add the file, or mend the link", "请添加该文件，或改正链接"),
+                            LocalizedText::new("add the file, or mend the link", "请添加该文件，或改正链接"),
                         ),
                     )
                     .at(before + at + 1),
@@ -295,11 +303,14 @@ fn comments(file: &Path, text: &str) -> Vec<Fault> {
             file,
             Weight::Advice,
             (
-                Text::new(
+                LocalizedText::new(
                     format!("what follows ` #` is a comment, so the description ends with `{kept}`"),
                     format!("` #` 之后是注释，描述到 `{kept}` 为止"),
                 ),
-                Text::new(format!("write `description: {quoted}`"), format!("请写 `description: {quoted}`")),
+                LocalizedText::new(
+                    format!("write `description: {quoted}`"),
+                    format!("请写 `description: {quoted}`"),
+                ),
             ),
         )
         .at(parts.before + at + 1)
@@ -314,8 +325,8 @@ fn unwritten(file: &Path, text: &str) -> Option<Fault> {
         |line: &str| line.strip_prefix("description:").is_some_and(|value| is_unwritten(value.trim()));
     let at = parts.yaml.lines().position(is_it)?;
     let said = (
-        Text::new("the description is still that of every new skill", "描述仍是新建时的样子"),
-        Text::new(
+        LocalizedText::new("the description is still that of every new skill", "描述仍是新建时的样子"),
+        LocalizedText::new(
             "write what the skill does and when to use it: a model sees nothing else before it uses it",
             "请写明它做什么、何时使用：模型在使用之前只看得到这些",
         ),
@@ -354,17 +365,17 @@ fn no_files(folder: &Path) -> Vec<Fault> {
                 waiting.push(entry.path());
             } else if kind.is_symlink() {
                 let said = (
-                    Text::new("it is a link, and links are not followed", "这是链接，不会跟随"),
-                    Text::new("put the file itself into the skill", "请把文件本身放入技能"),
+                    LocalizedText::new("it is a link, and links are not followed", "这是链接，不会跟随"),
+                    LocalizedText::new("put the file itself into the skill", "请把文件本身放入技能"),
                 );
                 faults.push(Fault::new(&entry.path(), Weight::Advice, said));
             } else if !kind.is_file() && !kind.is_dir() {
                 let said = (
-                    Text::new(
+                    LocalizedText::new(
                         "it is no file, so the skill cannot be approved",
                         "这不是普通文件，技能无法批准",
                     ),
-                    Text::new("remove it", "请删除"),
+                    LocalizedText::new("remove it", "请删除"),
                 );
                 faults.push(Fault::new(&entry.path(), Weight::Wrong, said));
             }

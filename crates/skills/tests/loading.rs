@@ -8,7 +8,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use toolhub_core::{Lang, Say as _};
+use toolhub_core::{Lang, Localize as _};
 use toolhub_skills::{
     ApprovalState, Kind, Origin, Root, SkillOptions, SkillRegistry, Weight, frontmatter_of, make, use_skill,
     validate,
@@ -128,7 +128,7 @@ async fn what_cannot_be_used_is_named_and_costs_nothing_else() {
         .map(|skipped| {
             let fault = skipped.faults.iter().find(|fault| fault.weight == Weight::Fatal).unwrap();
             let place = fault.file.parent().unwrap().file_name().unwrap().to_string_lossy().into_owned();
-            format!("{place}:{} {}", fault.line.unwrap_or(0), fault.what.say(Lang::En))
+            format!("{place}:{} {}", fault.line.unwrap_or(0), fault.what.localize(Lang::En))
         })
         .collect();
     told.sort();
@@ -142,8 +142,8 @@ async fn what_cannot_be_used_is_named_and_costs_nothing_else() {
     assert_eq!(told[6], "no-frontmatter:1 the file does not begin with `---`");
     // Errors in the body are reported when the body is read.
     let text = |name: &str| use_skill::instructions(&book, &shelf.named(name).unwrap().skill);
-    assert!(text("late").unwrap_err().say(Lang::En).contains("is not UTF-8 from line 6 on"));
-    assert!(text("huge").unwrap_err().say(Lang::En).contains("larger than 1024 KiB"));
+    assert!(text("late").unwrap_err().localize(Lang::En).contains("is not UTF-8 from line 6 on"));
+    assert!(text("huge").unwrap_err().localize(Lang::En).contains("larger than 1024 KiB"));
     assert_eq!(&*text("good").unwrap(), "How good is done.");
 }
 
@@ -236,7 +236,7 @@ async fn looking_is_bounded() {
     let shelf = book.shelf();
     let names: Vec<&str> = shelf.skills.iter().map(|known| known.skill.name.as_str()).collect();
     assert_eq!(names, ["a-first"], "those that lie behind too many folders are not found");
-    assert!(shelf.notes[0].say(Lang::En).contains("has more than 2000 folders"), "{:?}", shelf.notes);
+    assert!(shelf.notes[0].localize(Lang::En).contains("has more than 2000 folders"), "{:?}", shelf.notes);
     for number in 0..3_000 {
         fs::remove_dir(place.join(format!("empty-{number:05}"))).unwrap();
     }
@@ -276,17 +276,17 @@ fn a_new_skill_is_a_good_one() {
         assert_eq!(looked[0].faults.len(), 1, "{looked:#?}");
         let fault = &looked[0].faults[0];
         assert_eq!((fault.weight, fault.line), (Weight::Advice, Some(3)), "{fault:?}");
-        assert!(fault.say(Lang::En).contains("the description is still that of every new skill"));
+        assert!(fault.localize(Lang::En).contains("the description is still that of every new skill"));
         assert_eq!(looked[0].skill.as_ref().unwrap().tools.len(), usize::from(kind == Kind::WithTool));
         let text = fs::read_to_string(made.join("SKILL.md")).unwrap();
         assert_eq!(frontmatter_of(&text).unwrap()["name"], name);
     }
     let again = make(folder.path(), "plain-one", (Kind::Instructions, Lang::En)).unwrap_err();
-    assert!(again.0.say(Lang::En).contains("exists already"));
+    assert!(again.0.localize(Lang::En).contains("exists already"));
     let odd = make(folder.path(), "My Skill", (Kind::Instructions, Lang::En)).unwrap_err();
-    assert!(odd.0.say(Lang::En).ends_with("such as `my-skill`"), "{odd}");
+    assert!(odd.0.localize(Lang::En).ends_with("such as `my-skill`"), "{odd}");
     let up = make(folder.path(), "../up", (Kind::Instructions, Lang::En)).unwrap_err();
-    assert!(up.0.say(Lang::En).contains("is no name for a skill"));
+    assert!(up.0.localize(Lang::En).contains("is no name for a skill"));
 }
 
 #[test]
@@ -322,9 +322,9 @@ fn a_broken_skill_is_told_line_by_line() {
     assert!(looked[0].is_wrong());
     for fault in &looked[0].faults {
         assert!(
-            fault.say(Lang::Zh).contains('；') && !fault.say(Lang::Zh).contains("; "),
+            fault.localize(Lang::Zh).contains('；') && !fault.localize(Lang::Zh).contains("; "),
             "{}",
-            fault.say(Lang::Zh)
+            fault.localize(Lang::Zh)
         );
     }
 }

@@ -11,11 +11,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use toolhub_core::consent::Binding;
-use toolhub_core::lang::Text;
+use toolhub_core::lang::LocalizedText;
 use toolhub_core::ports::NullSink;
 use toolhub_core::tool::Trust;
 use toolhub_core::{
-    BoxFuture, CallContext, CallId, Consent, Effect, Lang, RawJson, Say as _, ToolError, ToolHost as _,
+    BoxFuture, CallContext, CallId, Consent, Effect, Lang, Localize as _, RawJson, ToolError, ToolHost as _,
     ToolOutput,
 };
 use toolhub_skills::{Fetch, Origin, RemoteSkill, Root, SkillHost, SkillOptions, SkillRegistry};
@@ -24,8 +24,12 @@ use toolhub_skills::{Fetch, Origin, RemoteSkill, Root, SkillHost, SkillOptions, 
 struct Nowhere;
 
 impl Fetch for Nowhere {
-    fn fetch<'a>(&'a self, _: &'a RemoteSkill, _: Option<&'a str>) -> BoxFuture<'a, Result<Vec<u8>, Text>> {
-        Box::pin(async { Err(Text::new("nowhere", "无")) })
+    fn fetch<'a>(
+        &'a self,
+        _: &'a RemoteSkill,
+        _: Option<&'a str>,
+    ) -> BoxFuture<'a, Result<Vec<u8>, LocalizedText>> {
+        Box::pin(async { Err(LocalizedText::new("nowhere", "无")) })
     }
 }
 
@@ -93,7 +97,7 @@ impl Bench {
         let tools = self.book.tools();
         let tool = tools.iter().find(|one| one.name().as_str() == tool).expect("the tool is there");
         let context = CallContext {
-            call: CallId::fresh(),
+            call: CallId::generate(),
             conversation: None,
             caller: None,
             events: Arc::new(NullSink),
@@ -103,8 +107,8 @@ impl Bench {
 
     async fn fails(&self, tool: &str) -> String {
         let error = self.call(tool, "{}").await.unwrap_err();
-        assert!(!error.say(Lang::Zh).is_empty());
-        error.say(Lang::En)
+        assert!(!error.localize(Lang::Zh).is_empty());
+        error.localize(Lang::En)
     }
 }
 
@@ -166,9 +170,9 @@ async fn failures_say_why() {
     assert!(bench.fails("raises").await.ends_with("ValueError: too small"));
     assert!(bench.fails("binary").await.contains("is not UTF-8"));
     let error = bench.call("strange", "{}").await.unwrap_err();
-    assert!(error.say(Lang::En).contains("`strange` may not be run"), "{error}");
+    assert!(error.localize(Lang::En).contains("`strange` may not be run"), "{error}");
     assert_eq!(error.effect(), Effect::None);
-    let nobody = bench.call("nobody", "{}").await.unwrap_err().say(Lang::En);
+    let nobody = bench.call("nobody", "{}").await.unwrap_err().localize(Lang::En);
     assert!(nobody.contains("names `no-such-shell`, which is not on this machine"), "{nobody}");
 }
 
@@ -228,14 +232,14 @@ async fn what_is_run_is_what_was_approved() {
     fs::write(bench.skill().join("data"), "a").unwrap();
     assert!(bench.book.tools().iter().all(|tool| tool.trust == Trust::Quarantined));
     let error = bench.call("say", "{}").await.unwrap_err();
-    assert!(error.say(Lang::En).contains("is held back: not approved yet"), "{error}");
+    assert!(error.localize(Lang::En).contains("is held back: not approved yet"), "{error}");
     assert_eq!(error.effect(), Effect::None);
     bench.approve().await;
     assert_eq!(bench.call("say", "{}").await.unwrap().texts().0.concat(), "one\na");
     // Without a refresh of the folders a changed skill is still not run.
     fs::write(bench.skill().join("data"), "b").unwrap();
     let error = bench.call("say", "{}").await.unwrap_err();
-    assert!(error.say(Lang::En).contains("changed since it was approved"), "{error}");
+    assert!(error.localize(Lang::En).contains("changed since it was approved"), "{error}");
     // It is not read either.
     assert!(bench.call("use_skill", r#"{"skill": "bench"}"#).await.is_err());
     fs::write(bench.skill().join("data"), "a").unwrap();
@@ -365,10 +369,10 @@ async fn python_classes_are_tools_by_their_signature() {
         "Hello, Eve!Hello, Eve!"
     );
     let error = bench.call("break_down", r#"{"what": "paper"}"#).await.unwrap_err();
-    assert_eq!(error.say(Lang::En), "KeyError: 'paper'");
+    assert_eq!(error.localize(Lang::En), "KeyError: 'paper'");
     for what in ["object", "nan", "keys"] {
         let error = bench.call("be_strange", &format!(r#"{{"what": "{what}"}}"#)).await.unwrap_err();
-        let said = error.say(Lang::En);
+        let said = error.localize(Lang::En);
         assert!(
             said.starts_with("execute returned what is no JSON (") && said.contains("return a text"),
             "{said}"
@@ -377,19 +381,19 @@ async fn python_classes_are_tools_by_their_signature() {
     assert_eq!(bench.call("be_strange", r#"{"what": "path"}"#).await.unwrap().texts().0.concat(), "/a");
     let shelf = bench.book.shelf();
     let broken: Vec<String> =
-        shelf.skipped.iter().flat_map(|one| &one.faults).map(|fault| fault.say(Lang::En)).collect();
+        shelf.skipped.iter().flat_map(|one| &one.faults).map(|fault| fault.localize(Lang::En)).collect();
     assert!(broken.len() == 1 && broken[0].contains("broken.py:2: Python cannot read it"), "{broken:?}");
     // A file whose syntax error precedes any tool is reported, too; a file without tools is ignored.
     fs::write(bench.folder.path().join("slip.py"), "\nclss Greeter:\n  pass\n").unwrap();
     fs::write(bench.folder.path().join("plain.py"), "X = 1\n").unwrap();
     bench.book.refresh().await;
     let skipped: Vec<String> =
-        bench.book.shelf().skipped.iter().map(|one| one.faults[0].say(Lang::En)).collect();
+        bench.book.shelf().skipped.iter().map(|one| one.faults[0].localize(Lang::En)).collect();
     assert!(skipped.len() == 2 && skipped[1].contains("slip.py:2: Python cannot read it"), "{skipped:?}");
     let look = async |name: &str| {
         let looked = toolhub_skills::validate_with_python(&bench.folder.path().join(name), None).await;
         let said: Vec<String> =
-            looked.iter().flat_map(|one| &one.faults).map(|fault| fault.say(Lang::En)).collect();
+            looked.iter().flat_map(|one| &one.faults).map(|fault| fault.localize(Lang::En)).collect();
         (looked.first().and_then(|one| one.skill.as_ref()).map_or(0, |skill| skill.tools.len()), said)
     };
     assert_eq!(look("single.py").await, (3, Vec::new()));
@@ -410,7 +414,10 @@ async fn python_classes_are_tools_by_their_signature() {
     let host = SkillHost::new(Arc::clone(&again), Arc::new(Nowhere));
     let without = Bench { folder: tempfile::tempdir().unwrap(), book: again, host };
     let error = without.call("greet_someone", r#"{"who": "x"}"#).await.unwrap_err();
-    assert!(error.say(Lang::En).contains("there is no Python to run it with: `no-such-python`"), "{error}");
+    assert!(
+        error.localize(Lang::En).contains("there is no Python to run it with: `no-such-python`"),
+        "{error}"
+    );
 }
 
 #[tokio::test]
@@ -514,10 +521,10 @@ impl Binding for Files {
         "d"
     }
 
-    fn verify(&self) -> Result<(), Text> {
+    fn verify(&self) -> Result<(), LocalizedText> {
         match self.0.load(Ordering::Relaxed) {
             true => Ok(()),
-            false => Err(Text::new("its files have changed", "文件已改动")),
+            false => Err(LocalizedText::new("its files have changed", "文件已改动")),
         }
     }
 }
@@ -538,7 +545,7 @@ async fn starts_a_configured_python_only_with_consent() {
     fs::write(bench.skill().join("scripts/tools.py"), CLASS).unwrap();
     bench.book.refresh().await;
     let skill = Arc::clone(&bench.book.shelf().skills[0].skill);
-    assert!(skill.faults.iter().any(|fault| fault.say(Lang::En).contains("not trusted")), "{skill:#?}");
+    assert!(skill.faults.iter().any(|fault| fault.localize(Lang::En).contains("not trusted")), "{skill:#?}");
     toolhub_skills::validate_with_book(&bench.skill(), &bench.book).await;
     assert_eq!(shim.read("started"), "");
 

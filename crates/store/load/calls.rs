@@ -2,14 +2,14 @@
 
 use std::time::{Duration, SystemTime};
 
-use toolhub_core::memory::{AttemptNote, AttemptStatus, CallEnd, CallStart, RecordId, Status};
+use toolhub_core::call_log::{AttemptStatus, CallEnd, CallStart, RecordId, Status, StoredAttempt};
 use toolhub_core::{CallId, RawJson, Source, ToolName};
 
 /// The start of a typical call: few arguments, one candidate.
 pub(crate) fn start(tool: &ToolName, number: u64) -> CallStart {
     CallStart {
-        record: RecordId::fresh(),
-        call: CallId::fresh(),
+        record: RecordId::generate(),
+        call: CallId::generate(),
         tool: tool.clone(),
         arguments: RawJson::parse(format!(r#"{{"text":"hello","n":{number}}}"#)).unwrap(),
         conversation: None,
@@ -31,7 +31,7 @@ pub(crate) fn end(start: &CallStart, status: Status, output: RawJson) -> CallEnd
         took,
         error: (!good).then(|| ("failed".to_owned(), "no".into())),
         sources: if good { vec![Source::Native] } else { Vec::new() },
-        attempts: vec![AttemptNote {
+        attempts: vec![StoredAttempt {
             source: Source::Native,
             tool: start.tool.clone(),
             status: if good { AttemptStatus::Succeeded } else { AttemptStatus::Failed },

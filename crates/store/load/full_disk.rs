@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use toolhub_core::memory::{CallQuery, Status};
+use toolhub_core::call_log::{CallQuery, Status};
 use toolhub_core::ports::HubStore;
 use toolhub_core::{RawJson, ToolName};
 use toolhub_store::StoreOptions;
@@ -29,9 +29,12 @@ pub(crate) async fn run(folder: &str) {
         // A finished call stays in the queue until there is free space.
         let noted = start(&tool, 0);
         // Larger than any free space left.
-        store.note(noted.clone(), end(&noted, Status::Succeeded, RawJson::of(&"y".repeat(1 << 20))));
+        store.record_finished(
+            noted.clone(),
+            end(&noted, Status::Succeeded, RawJson::of(&"y".repeat(1 << 20))),
+        );
         println!("flush: {}", store.flush().await.is_err());
-        println!("lost: {}", store.lost_details());
+        println!("lost: {}", store.dropped_details());
         // Until there is free space, the last calls may be in the journal only.
         println!("read: {}", (1..=finished).contains(&succeeded(&*store).await));
         println!("still full: {}", call(&*store, &tool, 0).await.is_err());

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::task::JoinSet;
-use toolhub_core::memory::Status;
+use toolhub_core::call_log::Status;
 use toolhub_core::ports::HubStore;
 use toolhub_core::{RawJson, ToolName};
 use toolhub_store::StoreOptions;
@@ -35,7 +35,7 @@ async fn work(store: Arc<dyn HubStore>, task: u64) {
         let ending = end(&call, status, RawJson::of(&"x".repeat(200)));
         if task < RECORDING {
             let record = call.record.clone();
-            store.note(call, ending);
+            store.record_finished(call, ending);
             println!("noted {record} {}", status.name());
             tokio::time::sleep(Duration::from_micros(task * 100)).await;
             continue;

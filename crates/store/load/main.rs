@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use toolhub_core::ports::HubStore;
-use toolhub_store::{StoreOptions, StorePlace, open};
+use toolhub_store::{StoreLocation, StoreOptions, open};
 
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -40,8 +40,8 @@ async fn store(place: &str, options: StoreOptions) -> Arc<dyn HubStore> {
 /// Like `store`, with the journals of a PostgreSQL store in `data`.
 async fn store_with(place: &str, options: StoreOptions, data: Option<&Path>) -> Arc<dyn HubStore> {
     let place = match place.parse() {
-        Ok(url) => StorePlace::Postgres(url),
-        Err(_) => StorePlace::Folder(PathBuf::from(place)),
+        Ok(url) => StoreLocation::Postgres(url),
+        Err(_) => StoreLocation::Folder(PathBuf::from(place)),
     };
     open(&place, options, data).await.unwrap()
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use tokio::task::JoinSet;
-use toolhub_core::memory::Status;
+use toolhub_core::call_log::Status;
 use toolhub_core::ports::HubStore;
 use toolhub_core::{RawJson, ToolName};
 use toolhub_store::{Durability, StoreOptions};
@@ -41,7 +41,7 @@ pub(crate) fn run(place: &str) {
         let store = opened(place, StoreOptions::default());
         for callers in CALLERS {
             let rates = Rates::of(&store, callers, micros, Record::Note);
-            let lost = store.lost_details();
+            let lost = store.dropped_details();
             println!(
                 "notes    work {micros:>2} µs, {callers:>2} callers: {rates}, details lost so far {lost}"
             );
@@ -138,7 +138,7 @@ async fn caller(store: Arc<dyn HubStore>, micros: u64, (record, started): (Recor
         work(micros);
         match record {
             Record::Nothing => drop(black_box((call, ending))),
-            Record::Note => store.note(call, ending),
+            Record::Note => store.record_finished(call, ending),
             Record::BeginAndFinish => store.finish(ending).await.unwrap(),
         }
         done += 1;

@@ -77,9 +77,9 @@ pub enum OpenError {
 impl OpenError {
     /// The message in Chinese, if there is one.
     pub fn chinese(&self) -> Option<String> {
-        use toolhub_core::lang::{Lang, Say as _};
+        use toolhub_core::lang::{Lang, Localize as _};
         match self {
-            Self::Private(error) => Some(error.say(Lang::Zh)),
+            Self::Private(error) => Some(error.localize(Lang::Zh)),
             Self::Unverified { place, cause } => Some(format!(
                 "`{place}` 的 PostgreSQL 未能通过 TLS 证明身份，而其他机器上的服务器必须如此（`sslmode=verify-full`）：{cause}；自建证书颁发机构请在 URL 中加 `sslrootcert=文件`；若确实要明文传输密码和数据，请写 `sslmode=disable`"
             )),

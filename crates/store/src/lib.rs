@@ -1,12 +1,12 @@
 //! Persistent storage behind the ports of `toolhub_core`: SQLite in the user's data folder, or PostgreSQL by URL.
 
 mod blocks;
-mod counted;
 mod error;
 mod journal;
+mod location;
 mod options;
 mod owner;
-mod place;
+mod pending_statistics;
 #[cfg(feature = "postgres")]
 mod postgres;
 pub mod private;
@@ -20,8 +20,8 @@ mod without_postgres;
 mod write;
 
 pub use error::OpenError;
+pub use location::{PgUrl, StoreLocation, open};
 pub use options::{Detail, Durability, Retention, StoreOptions};
-pub use place::{PgUrl, StorePlace, open};
 #[cfg(feature = "postgres")]
 pub use postgres::PgStore;
 pub use sqlite::SqliteStore;

@@ -11,7 +11,7 @@ pub(crate) struct OwnerId(pub(crate) i64);
 
 impl OwnerId {
     /// Creates a unique id.
-    pub(crate) fn fresh() -> Self {
+    pub(crate) fn generate() -> Self {
         static COUNT: AtomicU64 = AtomicU64::new(0);
         let seed = (std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed), SystemTime::now());
         Self(RandomState::new().hash_one(seed).cast_signed())

@@ -6,7 +6,7 @@ use std::fs::{File, OpenOptions};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use toolhub_core::lang::{Lang, Say, Text};
+use toolhub_core::lang::{Lang, Localize, LocalizedText};
 
 /// The reason why a data folder is rejected.
 #[derive(Debug, thiserror::Error)]
@@ -40,8 +40,8 @@ pub enum PrivateError {
     },
 }
 
-impl Say for PrivateError {
-    fn say(&self, lang: Lang) -> String {
+impl Localize for PrivateError {
+    fn localize(&self, lang: Lang) -> String {
         let chinese = || match self {
             Self::Foreign { path, owner } => format!(
                 "`{}` 属于其他用户（uid {owner}）：请以该用户运行 toolhub，或用 `--home` 换一个目录，或用 `chown` 更改属主",
@@ -54,7 +54,7 @@ impl Say for PrivateError {
             ),
             Self::Io { path, source } => format!("无法使用 `{}`：{source}", path.display()),
         };
-        lang.pick(self.to_string(), chinese())
+        lang.choose(self.to_string(), chinese())
     }
 }
 
@@ -118,7 +118,7 @@ pub fn ensure_file(file: &Path) -> io::Result<()> {
 /// Creates the data folder, or checks the existing one: our files in it become private, and the folder too if it
 /// contains nothing else. Returns notes for the user about changes and failures.
 #[cfg(not(unix))]
-pub fn prepare(folder: &Path) -> Result<Vec<Text>, PrivateError> {
+pub fn prepare(folder: &Path) -> Result<Vec<LocalizedText>, PrivateError> {
     create_dir(folder).map_err(|source| PrivateError::Io { path: folder.to_owned(), source })?;
     Ok(Vec::new())
 }
@@ -143,7 +143,7 @@ mod checked {
 
     /// Creates the data folder, or checks the existing one: our files in it become private, and the folder too if it
     /// contains nothing else. Returns notes for the user about changes and failures.
-    pub fn prepare(folder: &Path) -> Result<Vec<Text>, PrivateError> {
+    pub fn prepare(folder: &Path) -> Result<Vec<LocalizedText>, PrivateError> {
         let failed = |source| PrivateError::Io { path: folder.to_owned(), source };
         if let Ok(about) = folder.symlink_metadata()
             && about.is_symlink()
@@ -181,7 +181,7 @@ mod checked {
         let mut notes = check.notes(folder);
         // Other files in it must stay accessible. Without files of ours there is nothing to report yet.
         let shown = folder.display();
-        notes.push(Text::new(
+        notes.push(LocalizedText::new(
             format!(
                 "the data folder `{shown}` holds other files and is open to other users (mode {mode:04o}): its mode was left as it is, files of toolhub in it are private; a folder of its own is safer (`--home`)"
             ),
@@ -251,12 +251,12 @@ mod checked {
             }
         }
 
-        fn notes(&self, folder: &Path) -> Vec<Text> {
+        fn notes(&self, folder: &Path) -> Vec<LocalizedText> {
             let shown = folder.display();
             let mut notes = Vec::new();
             if !self.tightened.is_empty() {
                 let count = self.tightened.len();
-                notes.push(Text::new(
+                notes.push(LocalizedText::new(
                     format!(
                         "other users could open the data in `{shown}`: permissions of {count} entries were tightened to 0600 and 0700"
                     ),
@@ -265,7 +265,7 @@ mod checked {
             }
             for (path, error) in &self.failed {
                 let path = path.display();
-                notes.push(Text::new(
+                notes.push(LocalizedText::new(
                     format!("other users can open `{path}`, and its permissions cannot be changed: {error}"),
                     format!("其他用户可打开 `{path}`，且无法更改其权限：{error}"),
                 ));

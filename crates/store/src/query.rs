@@ -1,8 +1,8 @@
 //! SQL statements for queries, in both dialects.
 
 use toolhub_core::approval::Approval;
+use toolhub_core::call_log::CallQuery;
 use toolhub_core::conversation::{ConversationSummary, Role, Turn, TurnQuery};
-use toolhub_core::memory::CallQuery;
 use toolhub_core::{Source, ToolName};
 
 use crate::rows::{COLUMNS, Columns, from_micros, json, micros, place, stored_hash};
@@ -130,7 +130,7 @@ pub(crate) fn calls(dialect: Dialect, query: &CallQuery, dead: &[i64]) -> (Strin
         }
     };
     let text = |text: &Option<String>| text.clone().map(Value::Text);
-    let record = |record: &Option<toolhub_core::memory::RecordId>| {
+    let record = |record: &Option<toolhub_core::call_log::RecordId>| {
         record.as_ref().map(|record| Value::Text(record.as_str().to_owned()))
     };
     let mut wanted = Conditions::new(dialect);
@@ -174,7 +174,7 @@ pub(crate) fn turns(dialect: Dialect, query: &TurnQuery) -> (String, Vec<Value>)
 pub(crate) fn turn_of<C: Columns>(row: &C) -> Result<Turn, C::Error> {
     Ok(Turn {
         conversation: row.text(0)?,
-        role: Role::named(&row.text(1)?).unwrap_or(Role::User),
+        role: Role::from_name(&row.text(1)?).unwrap_or(Role::User),
         text: row.text(2)?,
         at: from_micros(row.int(3)?),
     })
@@ -209,7 +209,7 @@ pub(crate) const APPROVALS: &str =
 /// The approval in a row of [`APPROVALS`].
 pub(crate) fn approval_of<C: Columns>(row: &C) -> Result<Approval, C::Error> {
     Ok(Approval {
-        source: Source::named(&row.text(0)?),
+        source: Source::from_name(&row.text(0)?),
         tool: ToolName::new(row.text(1)?),
         version: row.text(2)?,
         definition: json(row.text(3)?),

@@ -8,25 +8,25 @@ use std::time::{Duration, Instant, SystemTime};
 
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, oneshot};
 use toolhub_core::BoxFuture;
-use toolhub_core::memory::{CallEnd, CallStart};
+use toolhub_core::call_log::{CallEnd, CallStart};
 use toolhub_core::outcome::AttemptRecord;
 use toolhub_core::ports::StoreError;
 
-use crate::recorder::{Recorded, Recorder};
+use crate::recorder::{RecordedCalls, Recorder};
 use crate::write::Write;
 
 /// Capacity of the queue; further writes wait for room.
-const WRITES: usize = 1_024;
+const MAX_QUEUED_WRITES: usize = 1_024;
 /// Maximum number of writes in one group.
-const GROUP: usize = 256;
+const MAX_GROUP_WRITES: usize = 256;
 /// How long finished calls are gathered before they are written.
-const GATHER: Duration = Duration::from_millis(50);
+const GATHER_INTERVAL: Duration = Duration::from_millis(50);
 /// Pause before finished calls are written again after a failure.
-const RETRY: Duration = Duration::from_secs(1);
+const RETRY_INTERVAL: Duration = Duration::from_secs(1);
 
 /// A write whose caller waits for it.
 #[derive(Debug)]
-pub(crate) struct Urgent {
+pub(crate) struct PendingWrite {
     pub(crate) write: Write,
     pub(crate) reply: oneshot::Sender<Result<bool, StoreError>>,
     #[cfg_attr(not(feature = "postgres"), expect(dead_code, reason = "for PostgreSQL alone"))]
@@ -37,8 +37,8 @@ pub(crate) struct Urgent {
 /// The content of one transaction.
 #[derive(Debug, Default)]
 pub(crate) struct Group {
-    pub(crate) urgent: Vec<Urgent>,
-    pub(crate) recorded: Recorded,
+    pub(crate) pending: Vec<PendingWrite>,
+    pub(crate) recorded: RecordedCalls,
 }
 
 /// The next action of the writer.
@@ -54,7 +54,7 @@ pub(crate) enum Next {
 
 #[derive(Debug, Default)]
 struct State {
-    urgent: VecDeque<Urgent>,
+    pending: VecDeque<PendingWrite>,
     /// When finished calls are to be written; `None` if there are none.
     due: Option<Instant>,
     /// Finished calls were taken and are not yet written.
@@ -64,7 +64,7 @@ struct State {
 
 /// Wakes the writer.
 #[derive(Debug)]
-pub(crate) enum Bell {
+pub(crate) enum WriterWaker {
     /// A parked thread.
     Thread(OnceLock<Thread>),
     /// A waiting task.
@@ -72,7 +72,7 @@ pub(crate) enum Bell {
     Task(Notify),
 }
 
-impl Bell {
+impl WriterWaker {
     fn ring(&self) {
         match self {
             Self::Thread(thread) => {
@@ -91,7 +91,7 @@ pub(crate) struct Queue {
     state: Mutex<State>,
     room: Arc<Semaphore>,
     recorder: Recorder,
-    pub(crate) bell: Bell,
+    pub(crate) waker: WriterWaker,
 }
 
 /// The error of a closed store.
@@ -100,8 +100,8 @@ pub(crate) fn closed() -> StoreError {
 }
 
 impl Queue {
-    pub(crate) fn new(bell: Bell, recorder: Recorder) -> Self {
-        Self { state: Mutex::default(), room: Arc::new(Semaphore::new(WRITES)), recorder, bell }
+    pub(crate) fn new(waker: WriterWaker, recorder: Recorder) -> Self {
+        Self { state: Mutex::default(), room: Arc::new(Semaphore::new(MAX_QUEUED_WRITES)), recorder, waker }
     }
 
     /// Queues a write and waits for its result. The writer replies within its timeout.
@@ -113,9 +113,9 @@ impl Queue {
             if state.closed {
                 return Err(closed());
             }
-            state.urgent.push_back(Urgent { write, reply, since: Instant::now(), _room: room });
+            state.pending.push_back(PendingWrite { write, reply, since: Instant::now(), _room: room });
         }
-        self.bell.ring();
+        self.waker.ring();
         answer.await.map_err(|_| closed())?
     }
 
@@ -125,13 +125,13 @@ impl Queue {
     }
 
     /// Whether to store the details of a successful call that changes nothing.
-    pub(crate) fn wants_details(&self) -> bool {
-        self.recorder.wants_details()
+    pub(crate) fn should_store_details(&self) -> bool {
+        self.recorder.should_store_details()
     }
 
     /// Waits while too many bytes wait for the database; `None` if that is not the case.
-    pub(crate) fn wait_for_room(&self) -> Option<BoxFuture<'_, ()>> {
-        self.recorder.wait_for_room()
+    pub(crate) fn wait_for_capacity(&self) -> Option<BoxFuture<'_, ()>> {
+        self.recorder.wait_for_capacity()
     }
 
     /// Counts a call without storing its details.
@@ -152,9 +152,9 @@ impl Queue {
         let mut state = self.state();
         // Keeps an earlier deadline: it may be that of a retry.
         if state.due.is_none() {
-            state.due = Some(Instant::now() + GATHER);
+            state.due = Some(Instant::now() + GATHER_INTERVAL);
             drop(state);
-            self.bell.ring();
+            self.waker.ring();
         }
     }
 
@@ -172,12 +172,12 @@ impl Queue {
 
     /// Wakes the writer for work outside of this queue.
     pub(crate) fn wake(&self) {
-        self.bell.ring();
+        self.waker.ring();
     }
 
     /// Number of calls without details.
     pub(crate) fn lost(&self) -> u64 {
-        self.recorder.left_out()
+        self.recorder.dropped()
     }
 
     /// Rejects new writes; queued ones are still written.
@@ -185,7 +185,7 @@ impl Queue {
         self.state().closed = true;
         self.recorder.close();
         self.room.close();
-        self.bell.ring();
+        self.waker.ring();
     }
 
     /// Whether new writes are rejected.
@@ -198,12 +198,13 @@ impl Queue {
     pub(crate) fn next(&self, now: Instant) -> Next {
         let all = {
             let mut state = self.state();
-            let settle = state.urgent.iter().take(GROUP).any(|one| matches!(one.write, Write::Settle));
+            let settle =
+                state.pending.iter().take(MAX_GROUP_WRITES).any(|one| matches!(one.write, Write::Settle));
             let all = settle || state.closed;
             if !all && state.due.is_none_or(|due| due > now) {
-                return match state.urgent.is_empty() {
+                return match state.pending.is_empty() {
                     true => Next::Wait(state.due),
-                    false => Next::Write(Group { urgent: state.take(), ..Group::default() }),
+                    false => Next::Write(Group { pending: state.take(), ..Group::default() }),
                 };
             }
             // Before the workers are sealed: a call that is added to a sealed worker sets `due` again.
@@ -217,8 +218,8 @@ impl Queue {
             state.due.get_or_insert(now);
         }
         state.writing = !recorded.is_empty();
-        let group = Group { urgent: state.take(), recorded };
-        match group.urgent.is_empty() && group.recorded.is_empty() {
+        let group = Group { pending: state.take(), recorded };
+        match group.pending.is_empty() && group.recorded.is_empty() {
             false => Next::Write(group),
             true if state.closed => Next::End,
             true => Next::Wait(state.due),
@@ -226,31 +227,31 @@ impl Queue {
     }
 
     /// Confirms that recorded calls are in the database.
-    pub(crate) fn written(&self, recorded: &Recorded) {
+    pub(crate) fn written(&self, recorded: &RecordedCalls) {
         self.recorder.written(recorded);
         self.state().writing = false;
     }
 
     /// Returns recorded calls that could not be written now, to be written later. A closing store does not retry: the
     /// next store replays the journals.
-    pub(crate) fn put_back(&self, recorded: Recorded) {
+    pub(crate) fn put_back(&self, recorded: RecordedCalls) {
         let mut state = self.state();
         state.writing = false;
         if state.closed {
             self.recorder.leave(recorded);
         } else {
-            state.due = Some(Instant::now() + RETRY);
+            state.due = Some(Instant::now() + RETRY_INTERVAL);
             self.recorder.put_back(recorded);
         }
     }
 
     /// Returns recorded calls that the database rejects permanently: their details are lost, but they are counted.
-    pub(crate) fn only_count(&self, recorded: Recorded) {
-        self.recorder.only_count(recorded);
+    pub(crate) fn drop_details(&self, recorded: RecordedCalls) {
+        self.recorder.drop_details(recorded);
         let mut state = self.state();
         state.writing = false;
         if !state.closed {
-            state.due = Some(Instant::now() + RETRY);
+            state.due = Some(Instant::now() + RETRY_INTERVAL);
         }
     }
 
@@ -265,21 +266,21 @@ fn lock<T>(guarded: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl State {
-    fn take(&mut self) -> Vec<Urgent> {
-        let count = self.urgent.len().min(GROUP);
-        self.urgent.drain(..count).collect()
+    fn take(&mut self) -> Vec<PendingWrite> {
+        let count = self.pending.len().min(MAX_GROUP_WRITES);
+        self.pending.drain(..count).collect()
     }
 }
 
 impl Group {
     /// Removes start entries whose caller has gone: those calls were not made.
     pub(crate) fn drop_abandoned(&mut self) {
-        self.urgent.retain(|one| !(matches!(one.write, Write::Begin(_)) && one.reply.is_closed()));
+        self.pending.retain(|one| !(matches!(one.write, Write::Begin(_)) && one.reply.is_closed()));
     }
 
     /// Whether a write in the group requires that all previous writes are in the database.
-    pub(crate) fn looks_back(&self) -> bool {
-        self.urgent
+    pub(crate) fn requires_previous_writes(&self) -> bool {
+        self.pending
             .iter()
             .any(|one| matches!(one.write, Write::Settle | Write::MoveIntents | Write::Finish(_)))
     }

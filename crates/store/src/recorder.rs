@@ -10,14 +10,14 @@ use std::time::{Duration, SystemTime};
 
 use tokio::sync::Notify;
 use toolhub_core::BoxFuture;
-use toolhub_core::memory::{CallEnd, CallStart};
+use toolhub_core::call_log::{CallEnd, CallStart};
 use toolhub_core::outcome::AttemptRecord;
 use toolhub_core::worker::PerWorker;
 
 use crate::blocks::{Block, BlockBuilder, frame};
-use crate::counted::Counted;
 use crate::journal::{JournalFolder, Kind, Tail};
 use crate::options::{Detail, Durability};
+use crate::pending_statistics::PendingStatistics;
 
 /// Number of waiting bytes from which callers wait.
 const SOFT_LIMIT_BYTES: usize = 24 << 20;
@@ -36,13 +36,13 @@ struct Worker {
     builder: BlockBuilder,
     tail: Option<Tail>,
     /// Statistics of calls without details.
-    counted: Counted,
-    left_out: u64,
+    counted: PendingStatistics,
+    dropped: u64,
 }
 
 impl Worker {
     fn is_empty(&self) -> bool {
-        self.builder.is_empty() && self.left_out == 0
+        self.builder.is_empty() && self.dropped == 0
     }
 
     fn add(&mut self, start: &CallStart, end: &CallEnd) {
@@ -71,13 +71,13 @@ impl Worker {
 
 /// The content of one transaction.
 #[derive(Debug, Default)]
-pub(crate) struct Recorded {
+pub(crate) struct RecordedCalls {
     pub(crate) blocks: Vec<Block>,
     /// Statistics of calls without details.
-    pub(crate) counted: Counted,
+    pub(crate) counted: PendingStatistics,
 }
 
-impl Recorded {
+impl RecordedCalls {
     pub(crate) fn is_empty(&self) -> bool {
         self.blocks.is_empty() && self.counted.is_empty()
     }
@@ -87,13 +87,13 @@ impl Recorded {
 #[derive(Debug)]
 pub(crate) struct Recorder {
     workers: PerWorker<Mutex<Worker>>,
-    sealed: Mutex<(VecDeque<Block>, Counted)>,
+    sealed: Mutex<(VecDeque<Block>, PendingStatistics)>,
     /// Bytes in `sealed` and in blocks that the writer has taken.
     waiting_bytes: AtomicUsize,
     drained: Notify,
     detail: Detail,
     sampled: AtomicU32,
-    left_out: AtomicU64,
+    dropped: AtomicU64,
     closed: AtomicBool,
 }
 
@@ -111,7 +111,7 @@ impl Recorder {
             drained: Notify::new(),
             detail,
             sampled: AtomicU32::new(0),
-            left_out: AtomicU64::new(0),
+            dropped: AtomicU64::new(0),
             closed: AtomicBool::new(false),
         }
     }
@@ -119,7 +119,7 @@ impl Recorder {
     /// Adds a finished call. Returns whether it is the first of its worker since the last write, so that the writer
     /// must be woken.
     pub(crate) fn add(&self, start: &CallStart, end: &CallEnd) -> bool {
-        let mut worker = lock(self.workers.here());
+        let mut worker = lock(self.workers.current());
         let was_empty = worker.is_empty();
         if self.closed.load(Ordering::Relaxed)
             || self.waiting_bytes.load(Ordering::Relaxed) >= HARD_LIMIT_BYTES
@@ -141,29 +141,29 @@ impl Recorder {
 
     /// Counts a call without its details. Returns the same as [`Recorder::add`].
     pub(crate) fn count(&self, attempts: &[AttemptRecord], at: SystemTime) -> bool {
-        let mut worker = lock(self.workers.here());
+        let mut worker = lock(self.workers.current());
         let was_empty = worker.is_empty();
         worker.counted.count_tried(attempts, at);
-        worker.left_out += 1;
+        worker.dropped += 1;
         was_empty
     }
 
     /// Counts a call whose details cannot be stored. Returns the same as [`Recorder::add`].
     pub(crate) fn count_lost(&self, start: &CallStart, end: &CallEnd) -> bool {
-        let mut worker = lock(self.workers.here());
+        let mut worker = lock(self.workers.current());
         let was_empty = worker.is_empty();
         worker.counted.count(&end.attempts, start.at);
-        worker.left_out += 1;
+        worker.dropped += 1;
         was_empty
     }
 
     /// Whether to store the details of a successful call that changes nothing.
-    pub(crate) fn wants_details(&self) -> bool {
+    pub(crate) fn should_store_details(&self) -> bool {
         self.detail == Detail::All || self.sampled.load(Ordering::Relaxed) < MAX_SAMPLED
     }
 
     /// Waits while too many bytes wait for the database; `None` if that is not the case.
-    pub(crate) fn wait_for_room(&self) -> Option<BoxFuture<'_, ()>> {
+    pub(crate) fn wait_for_capacity(&self) -> Option<BoxFuture<'_, ()>> {
         if !self.is_behind() {
             return None;
         }
@@ -191,11 +191,11 @@ impl Recorder {
         self.sampled.store(0, Ordering::Relaxed);
         for worker in self.workers.all() {
             let mut worker = lock(worker);
-            let (counted, left_out) =
-                (std::mem::take(&mut worker.counted), std::mem::take(&mut worker.left_out));
+            let (counted, dropped) =
+                (std::mem::take(&mut worker.counted), std::mem::take(&mut worker.dropped));
             let block = worker.seal();
             drop(worker);
-            self.left_out.fetch_add(left_out, Ordering::Relaxed);
+            self.dropped.fetch_add(dropped, Ordering::Relaxed);
             self.push(block);
             if !counted.is_empty() {
                 lock(&self.sealed).1.add(counted);
@@ -211,7 +211,7 @@ impl Recorder {
     }
 
     /// Takes sealed blocks: all of them, or up to the usual size of one transaction.
-    pub(crate) fn take(&self, all: bool) -> Recorded {
+    pub(crate) fn take(&self, all: bool) -> RecordedCalls {
         let mut sealed = lock(&self.sealed);
         let (mut blocks, mut bytes) = (Vec::new(), 0);
         while (all || bytes < MAX_GROUP_BYTES)
@@ -220,7 +220,7 @@ impl Recorder {
             bytes += block.bytes();
             blocks.push(block);
         }
-        Recorded { blocks, counted: std::mem::take(&mut sealed.1) }
+        RecordedCalls { blocks, counted: std::mem::take(&mut sealed.1) }
     }
 
     /// Whether there are sealed blocks.
@@ -230,14 +230,14 @@ impl Recorder {
     }
 
     /// Confirms that these are in the database.
-    pub(crate) fn written(&self, recorded: &Recorded) {
+    pub(crate) fn written(&self, recorded: &RecordedCalls) {
         let bytes: usize = recorded.blocks.iter().map(Block::bytes).sum();
         self.waiting_bytes.fetch_sub(bytes, Ordering::Relaxed);
         self.drained.notify_waiters();
     }
 
     /// Returns blocks that could not be written now.
-    pub(crate) fn put_back(&self, recorded: Recorded) {
+    pub(crate) fn put_back(&self, recorded: RecordedCalls) {
         let mut sealed = lock(&self.sealed);
         for block in recorded.blocks.into_iter().rev() {
             sealed.0.push_front(block);
@@ -246,20 +246,20 @@ impl Recorder {
     }
 
     /// Returns blocks that the database rejects permanently: details are lost, statistics are kept.
-    pub(crate) fn only_count(&self, recorded: Recorded) {
+    pub(crate) fn drop_details(&self, recorded: RecordedCalls) {
         self.written(&recorded);
         let mut sealed = lock(&self.sealed);
         for block in recorded.blocks {
-            self.left_out.fetch_add(block.calls as u64, Ordering::Relaxed);
+            self.dropped.fetch_add(block.calls as u64, Ordering::Relaxed);
             sealed.1.add(block.counted);
         }
         sealed.1.add(recorded.counted);
     }
 
     /// Number of calls counted without their details.
-    pub(crate) fn left_out(&self) -> u64 {
-        let workers: u64 = self.workers.all().map(|worker| lock(worker).left_out).sum();
-        self.left_out.load(Ordering::Relaxed) + workers
+    pub(crate) fn dropped(&self) -> u64 {
+        let workers: u64 = self.workers.all().map(|worker| lock(worker).dropped).sum();
+        self.dropped.load(Ordering::Relaxed) + workers
     }
 
     /// Rejects new calls.
@@ -270,14 +270,14 @@ impl Recorder {
 
     /// Gives up unwritten calls: their journals are kept for the next store that is opened, and calls without a
     /// journal are at least counted, if the database accepts that.
-    pub(crate) fn leave(&self, recorded: Recorded) {
+    pub(crate) fn leave(&self, recorded: RecordedCalls) {
         let (journaled, others): (Vec<_>, Vec<_>) =
             recorded.blocks.into_iter().partition(|block| block.journal.is_some());
         for range in journaled.iter().filter_map(|block| block.journal.as_ref()) {
             range.segment.leave();
         }
         if !others.is_empty() {
-            self.only_count(Recorded { blocks: others, counted: recorded.counted });
+            self.drop_details(RecordedCalls { blocks: others, counted: recorded.counted });
         }
     }
 }
@@ -295,7 +295,7 @@ mod tests {
 
     use crate::blocks::frame;
     use crate::blocks::tests::call;
-    use crate::journal::folder::left_by_dead;
+    use crate::journal::folder::journals_of_dead_stores;
     use crate::owner::OwnerId;
 
     fn long_call(bytes: usize) -> (CallStart, CallEnd) {
@@ -307,19 +307,19 @@ mod tests {
     #[tokio::test]
     async fn callers_wait_while_too_much_waits_and_nothing_is_lost() {
         let recorder = Recorder::new(Detail::All, None);
-        assert!(recorder.wait_for_room().is_none());
+        assert!(recorder.wait_for_capacity().is_none());
         let (start, end) = long_call(1 << 20);
         for _ in 0..SOFT_LIMIT_BYTES >> 20 {
             recorder.add(&start, &end);
         }
-        let mut room = recorder.wait_for_room().expect("must wait");
+        let mut room = recorder.wait_for_capacity().expect("must wait");
         assert!(futures_util::poll!(&mut room).is_pending());
         let taken = recorder.take(false);
         assert!(futures_util::poll!(&mut room).is_pending(), "taken is not written");
         recorder.written(&taken);
         room.await;
-        assert!(recorder.wait_for_room().is_none());
-        assert_eq!(recorder.left_out(), 0);
+        assert!(recorder.wait_for_capacity().is_none());
+        assert_eq!(recorder.dropped(), 0);
     }
 
     #[test]
@@ -329,7 +329,7 @@ mod tests {
         for _ in 0..(HARD_LIMIT_BYTES >> 20) + 3 {
             recorder.add(&start, &end);
         }
-        assert_eq!(recorder.left_out(), 3);
+        assert_eq!(recorder.dropped(), 3);
         recorder.seal();
         let taken = recorder.take(true);
         let calls: usize = taken.blocks.iter().map(|block| block.calls).sum();
@@ -341,12 +341,12 @@ mod tests {
         let recorder = Recorder::new(Detail::Sample, None);
         let (start, end) = call("t");
         for _ in 0..MAX_SAMPLED {
-            assert!(recorder.wants_details());
+            assert!(recorder.should_store_details());
             recorder.add(&start, &end);
         }
-        assert!(!recorder.wants_details());
+        assert!(!recorder.should_store_details());
         recorder.seal();
-        assert!(recorder.wants_details());
+        assert!(recorder.should_store_details());
     }
 
     #[test]
@@ -370,7 +370,10 @@ mod tests {
             let part = &bytes[usize::try_from(range.start).unwrap()..usize::try_from(range.end).unwrap()];
             assert_eq!(frame::read(part).count(), block.calls);
         }
-        assert!(left_by_dead(folder.path(), OwnerId(8), Kind::Calls).is_empty(), "its owner lives");
+        assert!(
+            journals_of_dead_stores(folder.path(), OwnerId(8), Kind::Calls).is_empty(),
+            "its owner lives"
+        );
         recorder.written(&taken);
         drop(taken);
         assert!(files() <= 2, "the lock and the current segment");

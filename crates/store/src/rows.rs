@@ -3,11 +3,11 @@
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use sha2::{Digest as _, Sha256};
-use toolhub_core::json::canonical;
-use toolhub_core::lang::Text;
-use toolhub_core::memory::{
-    AttemptNote, AttemptStatus, CallEnd, CallRecord, CallStart, RecordId, Status, stored_arguments,
+use toolhub_core::call_log::{
+    AttemptStatus, CallEnd, CallRecord, CallStart, RecordId, Status, StoredAttempt, stored_arguments,
 };
+use toolhub_core::json::canonical;
+use toolhub_core::lang::LocalizedText;
 use toolhub_core::{CallId, RawJson, Source, ToolName};
 
 /// The columns that [`call_of`] reads, in order; `status` is replaced by an expression, see `query`.
@@ -56,7 +56,7 @@ pub(crate) fn call_of<C: Columns>(row: &C) -> Result<CallRecord, C::Error> {
     let error = row.maybe_text(12)?.zip(row.maybe_text(13)?);
     Ok(CallRecord {
         start,
-        status: Status::named(&row.text(10)?).unwrap_or(Status::Unknown),
+        status: Status::from_name(&row.text(10)?).unwrap_or(Status::Unknown),
         took: row.maybe_int(11)?.map(duration),
         error: error.map(|(kind, text)| (kind, text_of(&text))),
         sources: sources_of(&row.text(14)?),
@@ -100,11 +100,11 @@ impl<'a> EndColumns<'a> {
 }
 
 /// Delimits each name in `places`; no name contains it.
-const AROUND: char = '\u{1f}';
+const NAME_DELIMITER: char = '\u{1f}';
 
 /// The text that a filter by source searches in `places`.
 pub(crate) fn place(source: &str) -> String {
-    format!("{AROUND}{source}{AROUND}")
+    format!("{NAME_DELIMITER}{source}{NAME_DELIMITER}")
 }
 
 /// The sources that answered a call, or else those that were attempted.
@@ -142,7 +142,7 @@ pub(crate) fn source_names(sources: &[Source]) -> Vec<String> {
 
 /// The sources of these names.
 pub(crate) fn sources_named(names: &[String]) -> Vec<Source> {
-    names.iter().map(|name| Source::named(name)).collect()
+    names.iter().map(|name| Source::from_name(name)).collect()
 }
 
 fn sources_of(list: &str) -> Vec<Source> {
@@ -150,9 +150,9 @@ fn sources_of(list: &str) -> Vec<Source> {
 }
 
 /// An attempt in its column: source, tool, status, microseconds, error.
-pub(crate) type AttemptTuple<S> = (S, S, S, i64, Option<(String, Text)>);
+pub(crate) type AttemptTuple<S> = (S, S, S, i64, Option<(String, LocalizedText)>);
 
-fn attempt_list(attempts: &[AttemptNote]) -> String {
+fn attempt_list(attempts: &[StoredAttempt]) -> String {
     let tuples: Vec<_> = attempts
         .iter()
         .map(|attempt| {
@@ -164,27 +164,27 @@ fn attempt_list(attempts: &[AttemptNote]) -> String {
 }
 
 /// Attempts as tuples that own their texts.
-pub(crate) fn attempt_tuples(attempts: &[AttemptNote]) -> Vec<AttemptTuple<String>> {
-    let tuple = |attempt: &AttemptNote| {
+pub(crate) fn attempt_tuples(attempts: &[StoredAttempt]) -> Vec<AttemptTuple<String>> {
+    let tuple = |attempt: &StoredAttempt| {
         let (tool, status) = (attempt.tool.to_string(), attempt.status.name().to_owned());
         (attempt.source.to_string(), tool, status, micros_of(attempt.took), attempt.error.clone())
     };
     attempts.iter().map(tuple).collect()
 }
 
-fn attempts_of(list: &str) -> Vec<AttemptNote> {
+fn attempts_of(list: &str) -> Vec<StoredAttempt> {
     attempts_from(serde_json::from_str(list).unwrap_or_default())
 }
 
 /// Converts tuples to attempts.
-pub(crate) fn attempts_from(tuples: Vec<AttemptTuple<String>>) -> Vec<AttemptNote> {
+pub(crate) fn attempts_from(tuples: Vec<AttemptTuple<String>>) -> Vec<StoredAttempt> {
     tuples
         .into_iter()
         .filter_map(|(source, tool, status, took, error)| {
-            Some(AttemptNote {
-                source: Source::named(&source),
+            Some(StoredAttempt {
+                source: Source::from_name(&source),
                 tool: ToolName::new(tool),
-                status: AttemptStatus::named(&status)?,
+                status: AttemptStatus::from_name(&status)?,
                 took: duration(took),
                 error,
             })
@@ -192,8 +192,8 @@ pub(crate) fn attempts_from(tuples: Vec<AttemptTuple<String>>) -> Vec<AttemptNot
         .collect()
 }
 
-fn text_of(json: &str) -> Text {
-    serde_json::from_str(json).unwrap_or_else(|_| Text::from(json))
+fn text_of(json: &str) -> LocalizedText {
+    serde_json::from_str(json).unwrap_or_else(|_| LocalizedText::from(json))
 }
 
 /// Serialises a value as JSON.

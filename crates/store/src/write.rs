@@ -1,8 +1,8 @@
 //! Writes as data, so that a group that failed as a whole can be repeated one by one.
 
 use toolhub_core::approval::Approval;
+use toolhub_core::call_log::{CallEnd, CallStart, RecordId};
 use toolhub_core::conversation::Turn;
-use toolhub_core::memory::{CallEnd, CallStart, RecordId};
 use toolhub_core::ports::{CachedList, CachedOffers};
 use toolhub_core::{ServerId, Source, ToolName};
 
@@ -13,7 +13,7 @@ pub(crate) enum Write {
     Begin(CallStart),
     Finish(CallEnd),
     /// The key distinguishes turns with equal texts.
-    Say(RecordId, Turn),
+    AppendTurn(RecordId, Turn),
     Approve(Approval),
     Revoke(Source, ToolName),
     SaveList(ServerId, Box<CachedList>),
@@ -28,7 +28,7 @@ pub(crate) enum Write {
 
 /// A finished call.
 #[derive(Debug)]
-pub(crate) struct Note {
+pub(crate) struct FinishedCall {
     pub(crate) start: CallStart,
     pub(crate) end: CallEnd,
 }

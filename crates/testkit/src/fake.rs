@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use toolhub_core::{
-    BoxFuture, CallContext, Event, EventKind, EventSink, Lang, RawJson, Say as _, ServerId, Source, Tool,
-    ToolDefinition, ToolError, ToolHost, ToolOutput,
+    BoxFuture, CallContext, Event, EventKind, EventSink, Lang, Localize as _, RawJson, ServerId, Source,
+    Tool, ToolDefinition, ToolError, ToolHost, ToolOutput,
 };
 
 /// An action of a fake tool.
@@ -158,7 +158,7 @@ impl Recorder {
     /// The events so far, in English.
     pub fn texts(&self) -> Vec<String> {
         let events = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        events.iter().map(|event| event.kind.say(Lang::En)).collect()
+        events.iter().map(|event| event.kind.localize(Lang::En)).collect()
     }
 }
 

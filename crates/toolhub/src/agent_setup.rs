@@ -4,12 +4,12 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use toolhub_agent::{Agent, Answer, Asked, Desk, Permission, Way};
+use toolhub_agent::{Agent, AgentMode, Answer, Asked, Desk, Permission};
 use toolhub_core::BoxFuture;
+use toolhub_core::call_log::{CallQuery, RecordId, Status};
 use toolhub_core::conversation::{ConversationSummary, Role, Turn, TurnQuery};
-use toolhub_core::lang::{Lang, Say as _, Text};
-use toolhub_core::memory::{CallQuery, RecordId, Status};
-use toolhub_core::model::{LanguageModel, Listener, Message, Spoken};
+use toolhub_core::lang::{Lang, Localize as _, LocalizedText};
+use toolhub_core::model::{LanguageModel, Message, ReplyDelta, ReplyListener};
 use toolhub_core::ports::StoreError;
 use toolhub_core::{RawJson, ToolName};
 use toolhub_llm::discover::NoModel;
@@ -42,7 +42,7 @@ pub struct AskOptions {
     /// The model.
     pub model: WhichModel,
     /// How it uses its model; overrides the configuration.
-    pub way: Option<Way>,
+    pub mode: Option<AgentMode>,
     /// The id of the conversation, whose earlier turns the model receives.
     pub conversation: Option<String>,
     /// The language of messages to the user.
@@ -62,7 +62,7 @@ pub enum AskError {
     },
     /// The named model is not available.
     #[error("{0}")]
-    NoModel(Text),
+    NoModel(LocalizedText),
 }
 
 impl Hub {
@@ -72,7 +72,7 @@ impl Hub {
         &'a self,
         request: &'a str,
         (options, permission): (&'a AskOptions, &'a dyn Permission),
-        heard: &'a (dyn Fn(Spoken) + Send + Sync),
+        heard: &'a (dyn Fn(ReplyDelta) + Send + Sync),
     ) -> BoxFuture<'a, Result<Answer, AskError>> {
         Box::pin(async move {
             let settings = self.agent_settings(options.agent.as_deref())?;
@@ -85,19 +85,19 @@ impl Hub {
             let agent = Agent {
                 desk,
                 model: model.as_deref(),
-                way: options.way.or(settings.way.map(Into::into)).unwrap_or_default(),
+                mode: options.mode.or(settings.mode.map(Into::into)).unwrap_or_default(),
                 instructions: settings.instructions.clone(),
                 examples: self.examples().await,
                 max_tokens: None,
             };
             let asked = Asked { request, before: &before, today: toolhub_agent::today() };
-            let heard: Listener<'_> = heard;
+            let heard: ReplyListener<'_> = heard;
             let mut answer = agent.ask(asked, heard).await;
             if let Some(why) = unreachable {
-                let (en, zh) = (why.say(Lang::En), why.say(Lang::Zh));
+                let (en, zh) = (why.localize(Lang::En), why.localize(Lang::Zh));
                 answer.notes.insert(
                     0,
-                    Text::new(
+                    LocalizedText::new(
                         format!("planned by rules, without a model: {en}"),
                         format!("未用模型，按规则制定计划：{zh}"),
                     ),
@@ -159,7 +159,7 @@ impl Hub {
         &self,
         options: &AskOptions,
         settings: &AgentSettings,
-    ) -> Result<(Option<Arc<dyn LanguageModel>>, Option<Text>), AskError> {
+    ) -> Result<(Option<Arc<dyn LanguageModel>>, Option<LocalizedText>), AskError> {
         let name = match &options.model {
             WhichModel::None => return Ok((None, None)),
             WhichModel::Named(name) => Some(name),
@@ -220,7 +220,7 @@ impl Hub {
                 at: SystemTime::now(),
             };
             // A failure of the store does not invalidate the answer.
-            let _ = store.say(turn).await;
+            let _ = store.append_turn(turn).await;
         }
     }
 
@@ -234,6 +234,6 @@ impl Hub {
 
     /// An id for a new conversation.
     pub fn new_conversation() -> String {
-        RecordId::fresh().to_string()
+        RecordId::generate().to_string()
     }
 }

@@ -5,11 +5,11 @@ use std::sync::{MutexGuard, PoisonError};
 use std::time::SystemTime;
 
 use toolhub_core::approval::{Approval, Pin};
-use toolhub_core::lang::Text;
+use toolhub_core::lang::LocalizedText;
 use toolhub_core::ports::{HubStore, StoreError};
 use toolhub_core::tool::Trust;
 use toolhub_core::{Event, EventKind, Source, Tool, ToolDefinition, ToolName};
-use toolhub_mcp::config::ServerSpec;
+use toolhub_mcp_client::config::ServerSpec;
 
 use crate::hub::Hub;
 
@@ -43,7 +43,7 @@ impl Approved {
     pub(crate) async fn load(
         store: Option<&dyn HubStore>,
         servers: &[ServerSpec],
-        notes: &mut Vec<Text>,
+        notes: &mut Vec<LocalizedText>,
     ) -> Self {
         // Only tools of servers are approved, so nothing is read without servers.
         if servers.is_empty() {
@@ -57,7 +57,7 @@ impl Approved {
             Ok(approvals) => Self::new(approvals),
             Err(error) => {
                 if servers.iter().any(|server| server.pin == Pin::Block) {
-                    notes.push(Text::new(
+                    notes.push(LocalizedText::new(
                         format!("what was approved cannot be read, so pinned tools are held back: {error}"),
                         format!("无法读取批准记录，已固定的工具暂被隔离：{error}"),
                     ));
@@ -137,7 +137,7 @@ impl Hub {
             Ok(approvals) => approvals,
             Err(error) => {
                 // The loaded approvals stay in force.
-                self.events.emit(Event::now(None, EventKind::Fault { detail: error.to_string() }));
+                self.events.emit(Event::now(None, EventKind::InternalError { detail: error.to_string() }));
                 return false;
             }
         };

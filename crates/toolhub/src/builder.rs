@@ -8,22 +8,22 @@ use std::time::SystemTime;
 
 use tokio::sync::watch;
 use tokio::sync::{OnceCell, Semaphore};
-use toolhub_core::BoxFuture;
+use toolhub_client_config::ConfigError;
+use toolhub_core::call_log::CallLog;
 use toolhub_core::finder::ToolFinder;
-use toolhub_core::lang::{Lang, Say, Text};
-use toolhub_core::memory::CallLog;
+use toolhub_core::lang::{Lang, Localize, LocalizedText};
 use toolhub_core::model::LanguageModel;
 use toolhub_core::ports::{CachedList, HubStore};
-use toolhub_core::{EventSink, NativeTool, Outcome, ServerId, ToolError, ToolHost};
+use toolhub_core::{BoxFuture, EventSink, NativeTool, Outcome, ServerId, ToolError, ToolHost};
 use toolhub_engine::{Deadlines, Engine, Tagger};
-use toolhub_mcp::config::{ConfigError, ServerSpec};
-use toolhub_mcp::oauth::TokenStore;
-use toolhub_mcp::{ClientHandler, Dialer, Refusal, Server, ServerContext};
+use toolhub_mcp_client::config::ServerSpec;
+use toolhub_mcp_client::{ClientHandler, Dialer, Refusal, Server, ServerContext};
 use toolhub_native::{Caller, Finder as NativeFinder, Folders, Memory, NativeHost, Rooms, builtin};
+use toolhub_oauth::TokenStore;
 use toolhub_skills::{Fetch, SkillHost, SkillOptions, SkillRegistry};
 
 use toolhub_store::private::PrivateError;
-use toolhub_store::{OpenError, StorePlace};
+use toolhub_store::{OpenError, StoreLocation};
 
 use crate::approvals::Approved;
 use crate::disk_space::free_bytes;
@@ -54,27 +54,27 @@ pub enum BuildError {
     Store(OpenError),
 }
 
-impl Say for BuildError {
-    fn say(&self, lang: Lang) -> String {
+impl Localize for BuildError {
+    fn localize(&self, lang: Lang) -> String {
         match self {
-            Self::Config(error) => error.say(lang),
+            Self::Config(error) => error.localize(lang),
             Self::Store(error) if error.chinese().is_some() => {
-                lang.pick(error.to_string(), error.chinese().unwrap_or_default())
+                lang.choose(error.to_string(), error.chinese().unwrap_or_default())
             }
             Self::Store(error) => {
                 let cause =
                     std::error::Error::source(error).map(|cause| format!(" ({cause})")).unwrap_or_default();
-                lang.pick(
+                lang.choose(
                     format!("the store of `[store]` cannot be used: {error}{cause}"),
                     format!("`[store]` 指定的存储无法使用：{error}{cause}"),
                 )
             }
             Self::Places(error) => match error {
-                PlacesError::NoHome => lang.pick(
+                PlacesError::NoHome => lang.choose(
                     error.to_string(),
                     "找不到用户主目录：请设置 `HOME`，或给出 `--home` 和 `--config`".to_owned(),
                 ),
-                PlacesError::NoConfig(file) => lang.pick(
+                PlacesError::NoConfig(file) => lang.choose(
                     error.to_string(),
                     format!("没有配置文件 `{}`：请创建它（可以为空），或去掉 `--config`", file.display()),
                 ),
@@ -229,19 +229,20 @@ impl HubBuilder {
 
             let enabled = specs.iter().filter(|spec| spec.enabled).map(|spec| spec.id.clone()).collect();
             let policy = settings.routing.policy(enabled);
-            let mut engine = Engine::new(policy, Arc::clone(&events)).tagged_by(Tagger::with(&settings.tags));
-            engine = engine.reserving(specs.iter().map(|spec| &spec.id));
+            let mut engine =
+                Engine::new(policy, Arc::clone(&events)).with_tagger(Tagger::with(&settings.tags));
+            engine = engine.with_reserved_servers(specs.iter().map(|spec| &spec.id));
             let required = !self.forgets && settings.store.required.unwrap_or(true);
             engine = match &store {
-                Some(store) => engine.recording(Arc::clone(store) as Arc<dyn CallLog>),
+                Some(store) => engine.with_call_log(Arc::clone(store) as Arc<dyn CallLog>),
                 None if required => {
-                    engine.recording(Arc::new(Unrecorded(store_problem.clone().unwrap_or_default())))
+                    engine.with_call_log(Arc::new(Unrecorded(store_problem.clone().unwrap_or_default())))
                 }
                 None => engine,
             };
             let models = Models::new(settings.llm.clone(), self.model.map(ChosenModel::given));
             if models.is_wanted() {
-                engine = engine.synthesizing(Arc::new(Merging(Arc::clone(&models))));
+                engine = engine.with_synthesizer(Arc::new(Merging(Arc::clone(&models))));
             }
             let engine = Arc::new(engine);
             let mut model = settings.search.model_folder(&places.config);
@@ -346,7 +347,7 @@ fn skill_book(settings: &Settings, places: &Places, options: SkillOptions) -> Sk
 async fn skills_of(
     settings: &Settings,
     book: SkillRegistry,
-    (store, notes): (Option<&dyn HubStore>, &mut Vec<Text>),
+    (store, notes): (Option<&dyn HubStore>, &mut Vec<LocalizedText>),
 ) -> Arc<SkillRegistry> {
     let book = Arc::new(book);
     if settings.skills.enabled {
@@ -355,7 +356,7 @@ async fn skills_of(
         if waits_for_word(&book.shelf())
             && let Err(error) = read_agreed(&book, store).await
         {
-            notes.push(Text::new(
+            notes.push(LocalizedText::new(
                 format!("which skills were approved cannot be read, so they are held back: {error}"),
                 format!("无法读取技能的批准记录，暂被隔离：{error}"),
             ));
@@ -405,8 +406,8 @@ fn native_host(settings: &Settings, rooms: Rooms, added: Vec<Arc<dyn NativeTool>
 async fn open_store(
     settings: &Settings,
     places: &Places,
-    notes: &mut Vec<Text>,
-) -> Result<(Option<Arc<dyn HubStore>>, Option<Text>), BuildError> {
+    notes: &mut Vec<LocalizedText>,
+) -> Result<(Option<Arc<dyn HubStore>>, Option<LocalizedText>), BuildError> {
     let place = settings.store.place(places).map_err(BuildError::Store)?;
     match toolhub_store::private::prepare(&places.home) {
         Ok(said) => notes.extend(said),
@@ -416,7 +417,7 @@ async fn open_store(
     }
     match toolhub_store::open(&place, settings.store.options(), Some(&places.home)).await {
         Ok(store) => Ok((Some(store), None)),
-        Err(error) if matches!(place, StorePlace::Postgres(_)) => Err(BuildError::Store(error)),
+        Err(error) if matches!(place, StoreLocation::Postgres(_)) => Err(BuildError::Store(error)),
         Err(error) => {
             let problem = store_problem(&places.home, &error);
             notes.push(problem.clone());
@@ -430,11 +431,11 @@ const MIN_STORE_BYTES: u64 = 256 << 10;
 
 /// Why nothing can be stored in the data folder, and how to fix it. SQLite reports a full disk as an I/O error when a database is
 /// opened, so the free space is checked.
-fn store_problem(home: &Path, error: &OpenError) -> Text {
+fn store_problem(home: &Path, error: &OpenError) -> LocalizedText {
     let folder = home.display();
     if let Some(free) = free_bytes(home).filter(|free| *free < MIN_STORE_BYTES) {
         let free = free >> 10;
-        return Text::new(
+        return LocalizedText::new(
             format!(
                 "nothing can be kept in `{folder}`: the disk is full ({free} KiB left): free some space, or choose another folder with `--home`"
             ),
@@ -444,7 +445,7 @@ fn store_problem(home: &Path, error: &OpenError) -> Text {
         );
     }
     let cause = std::error::Error::source(error).map(|cause| format!(" ({cause})")).unwrap_or_default();
-    Text::new(
+    LocalizedText::new(
         format!(
             "nothing can be kept in `{folder}`: {error}{cause}: check that it can be written, or choose another folder with `--home`"
         ),
@@ -458,14 +459,14 @@ fn store_problem(home: &Path, error: &OpenError) -> Text {
 pub(crate) async fn cached_lists(
     store: Option<&dyn HubStore>,
     specs: &[ServerSpec],
-    notes: &mut Vec<Text>,
+    notes: &mut Vec<LocalizedText>,
 ) -> HashMap<ServerId, CachedList> {
     // Without servers nothing is read, which makes the most common call faster.
     let (Some(store), false) = (store, specs.is_empty()) else { return HashMap::new() };
     let kept = match store.load().await {
         Ok(lists) => lists,
         Err(error) => {
-            notes.push(Text::new(error.to_string(), format!("无法读取缓存：{error}")));
+            notes.push(LocalizedText::new(error.to_string(), format!("无法读取缓存：{error}")));
             return HashMap::new();
         }
     };

@@ -6,13 +6,13 @@ use std::time::{Duration, Instant, SystemTime};
 
 use futures_util::future::join_all;
 use tokio::sync::SemaphorePermit;
-use toolhub_core::BoxFuture;
-use toolhub_core::lang::Text;
+use toolhub_client_config::TransportSpec;
+use toolhub_core::lang::LocalizedText;
 use toolhub_core::ports::CachedList;
-use toolhub_core::{CallBy, Event, EventKind, RawJson, ServerId, Source, ToolError};
+use toolhub_core::{BoxFuture, CallBy, Event, EventKind, RawJson, ServerId, Source, ToolError};
 use toolhub_engine::{Request, Route, Strategy};
-use toolhub_mcp::config::TransportSpec;
-use toolhub_mcp::{Era, Listed, McpError, Offer, Server};
+use toolhub_mcp_client::{Listed, Server};
+use toolhub_mcp_wire::{Era, McpError, Offer};
 
 use crate::failures::unknown;
 use crate::hub::Hub;
@@ -197,15 +197,15 @@ impl Hub {
     }
 
     /// The enabled servers without a list, and why.
-    pub(crate) fn unlisted(&self) -> Vec<(Arc<Server>, Text)> {
+    pub(crate) fn unlisted(&self) -> Vec<(Arc<Server>, LocalizedText)> {
         let missing = self.missing(None);
         let lists = self.lists();
         let why = |server: Arc<Server>| {
-            let trouble = lists.get(server.id()).and_then(CachedList::trouble);
+            let trouble = lists.get(server.id()).and_then(CachedList::known_problem);
             let cause = match (server.left_alone(), trouble) {
                 (Some(left_alone), _) => left_alone.text(),
                 (None, Some(trouble)) => trouble,
-                (None, None) => Text::new("it has not answered yet", "它尚未回答"),
+                (None, None) => LocalizedText::new("it has not answered yet", "它尚未回答"),
             };
             (server, cause)
         };
@@ -406,14 +406,14 @@ impl Hub {
         let source = Source::Server(id.clone());
         for approval in self.approvals().into_iter().filter(|approval| approval.source == source) {
             if let Err(error) = self.revoke(&source, &approval.tool).await {
-                self.events.emit(Event::now(None, EventKind::Fault { detail: error.to_string() }));
+                self.events.emit(Event::now(None, EventKind::InternalError { detail: error.to_string() }));
             }
         }
         let Some(list) = self.lists().remove(&id) else { return };
         if let Some(store) = &self.store
             && let Err(error) = store.forget(&id, &list.fingerprint).await
         {
-            self.events.emit(Event::now(None, EventKind::Fault { detail: error.to_string() }));
+            self.events.emit(Event::now(None, EventKind::InternalError { detail: error.to_string() }));
         }
     }
 }

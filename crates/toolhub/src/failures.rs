@@ -3,10 +3,9 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use toolhub_core::ServerId;
 use toolhub_core::ports::CachedList;
-use toolhub_core::{Event, EventKind};
-use toolhub_mcp::{FailureHistory, Server};
+use toolhub_core::{Event, EventKind, ServerId};
+use toolhub_mcp_client::{FailureHistory, Server};
 
 use crate::hub::Hub;
 
@@ -70,7 +69,7 @@ impl Hub {
         if let Some(store) = &self.store
             && let Err(error) = store.save(server, list).await
         {
-            self.events.emit(Event::now(None, EventKind::Fault { detail: error.to_string() }));
+            self.events.emit(Event::now(None, EventKind::InternalError { detail: error.to_string() }));
         }
     }
 }

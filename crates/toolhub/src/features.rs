@@ -1,14 +1,11 @@
 //! Optional compile-time features: which of them this build has, and the error for a configuration that requires a missing one.
 //! For PostgreSQL the store itself rejects the URL.
 
-use toolhub_core::lang::Text;
+use toolhub_core::lang::LocalizedText;
 
 /// All optional features, and whether this build has them.
-const PARTS: [(&str, bool); 3] = [
-    ("encoder", cfg!(feature = "encoder")),
-    ("jemalloc", cfg!(all(unix, feature = "jemalloc"))),
-    ("postgres", cfg!(feature = "postgres")),
-];
+const PARTS: [(&str, bool); 2] =
+    [("encoder", cfg!(feature = "encoder")), ("postgres", cfg!(feature = "postgres"))];
 
 /// The optional features of this build.
 pub fn included() -> impl Iterator<Item = &'static str> {
@@ -16,12 +13,12 @@ pub fn included() -> impl Iterator<Item = &'static str> {
 }
 
 /// The note for a configuration with `[search] model`, if this build has no sentence encoders.
-pub(crate) fn missing_encoder() -> Option<Text> {
+pub(crate) fn missing_encoder() -> Option<LocalizedText> {
     (!cfg!(feature = "encoder")).then(without_encoder)
 }
 
-fn without_encoder() -> Text {
-    Text::new(
+fn without_encoder() -> LocalizedText {
+    LocalizedText::new(
         "`[search] model` is not used, tools are found by their words alone: this toolhub was built without sentence encoders; \
          install a package, which has them, or build with `--features encoder`",
         "未使用 `[search] model`，仅按词查找工具：本 toolhub 编译时未包含句子编码器；请安装软件包版本（已包含），或用 `--features encoder` 重新编译",
@@ -31,19 +28,19 @@ fn without_encoder() -> Text {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use toolhub_core::lang::{Lang, Say as _};
+    use toolhub_core::lang::{Lang, Localize as _};
 
     /// Tests run with the features of the released packages; a feature that is missing here would be tested nowhere.
     #[test]
     fn tests_run_with_every_part() {
-        let parts = PARTS.iter().map(|(name, _)| *name).filter(|name| cfg!(unix) || *name != "jemalloc");
+        let parts = PARTS.iter().map(|(name, _)| *name);
         assert_eq!(included().collect::<Vec<_>>(), parts.collect::<Vec<_>>());
     }
 
     #[test]
     fn a_missing_encoder_is_named_with_the_feature_to_build_with() {
         for lang in [Lang::En, Lang::Zh] {
-            let text = without_encoder().say(lang);
+            let text = without_encoder().localize(lang);
             assert!(text.contains("--features encoder") && text.contains("[search] model"), "{text}");
         }
     }

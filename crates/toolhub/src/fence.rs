@@ -1,12 +1,12 @@
-//! Implements the sandbox interface of `toolhub_mcp` with `toolhub_sandbox`; these crates do not depend on each other.
+//! Implements the sandbox interface of `toolhub_core` with `toolhub_sandbox`; these crates do not depend on each other.
 
 use std::error::Error as _;
 use std::ffi::OsStr;
 use std::path::{Component, Path, PathBuf};
 use std::process::{Command, ExitStatus};
 
-use toolhub_core::lang::Text;
-use toolhub_mcp::{ProcessSandbox, SandboxedProcess};
+use toolhub_core::lang::LocalizedText;
+use toolhub_core::{ProcessSandbox, SandboxedProcess};
 use toolhub_sandbox::{Confinement, Policy, Program, SandboxError, confine};
 
 /// The environment variable that marks the children of a hub.
@@ -17,7 +17,7 @@ const HUB: &str = "TOOLHUB_HUB";
 pub(crate) struct Sandbox(pub(crate) Policy);
 
 impl ProcessSandbox for Sandbox {
-    fn enclose(&self, command: &mut Command) -> Result<Box<dyn SandboxedProcess>, Text> {
+    fn enclose(&self, command: &mut Command) -> Result<Box<dyn SandboxedProcess>, LocalizedText> {
         // Servers that outlive their hub are found by this mark. Sandboxed processes have another mark, and need not identify
         // their hub.
         command.env_remove(HUB);
@@ -33,15 +33,18 @@ impl ProcessSandbox for Sandbox {
 struct Confined(Confinement);
 
 impl SandboxedProcess for Confined {
-    fn verdict(&self, status: ExitStatus, last_words: &str) -> Option<Text> {
+    fn verdict(&self, status: ExitStatus, last_words: &str) -> Option<LocalizedText> {
         let stop = self.0.verdict(status, last_words)?;
-        Some(Text::new(stop.english(), stop.chinese()))
+        Some(LocalizedText::new(stop.english(), stop.chinese()))
     }
 }
 
-fn refusal(error: &SandboxError) -> Text {
+fn refusal(error: &SandboxError) -> LocalizedText {
     let cause = error.source().map(|cause| format!(" ({cause})")).unwrap_or_default();
-    Text::new(format!("it was not started: {error}{cause}"), format!("没有启动它：{}", error.chinese()))
+    LocalizedText::new(
+        format!("it was not started: {error}{cause}"),
+        format!("没有启动它：{}", error.chinese()),
+    )
 }
 
 /// Paths that the command line grants implicitly, besides the program: the working directory, and files among the arguments.

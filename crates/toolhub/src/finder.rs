@@ -4,13 +4,13 @@ use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use toolhub_core::finder::{Found, Search, ToolFinder};
-use toolhub_core::memory::{CallQuery, Status};
+use toolhub_core::call_log::{CallQuery, Status};
+use toolhub_core::finder::{SearchHit, SearchResult, ToolFinder};
 use toolhub_core::ports::HubStore;
 use toolhub_core::tool::Trust;
 use toolhub_core::{BoxFuture, Event, EventKind, RawObject, Source, Tool, ToolName};
 use toolhub_engine::verify::similarity;
-use toolhub_engine::{Catalog, Engine, Entry, Request as RouteRequest, near_names};
+use toolhub_engine::{Catalog, Engine, Entry, Request as RouteRequest, similar_names};
 use toolhub_search::{Hit, Index, KeptVectors, Past, Request, SentenceEncoder, Settings};
 
 /// The number of recent calls that are compared with a request.
@@ -52,10 +52,10 @@ struct Known {
 
 impl Shelf {
     /// Ranks the tools of the catalog. May run a model, so it must not be called on an async thread.
-    fn search(&self, request: &str, limit: usize, past: &[Past]) -> Search {
+    fn search(&self, request: &str, limit: usize, past: &[Past]) -> SearchResult {
         let index = self.index();
         let ranking = index.rank(&Request::new(request).limit(limit).past(past));
-        Search {
+        SearchResult {
             hits: ranking.hits.iter().map(found).collect(),
             fits: ranking.fits,
             confidence: f64::from(ranking.confidence),
@@ -94,7 +94,7 @@ impl Shelf {
     }
 
     fn fault(&self, detail: String) {
-        self.engine.events().emit(Event::now(None, EventKind::Fault { detail }));
+        self.engine.events().emit(Event::now(None, EventKind::InternalError { detail }));
     }
 
     fn renewed(&self, known: &Known, catalog: &Catalog) -> Index {
@@ -173,7 +173,7 @@ fn tagged(entry: &Entry) -> Tool {
     Tool { tags: entry.tags().to_vec(), ..entry.tool.clone() }
 }
 
-fn found(hit: &Hit<'_>) -> Found {
+fn found(hit: &Hit<'_>) -> SearchHit {
     let parts = &hit.parts;
     let parts = [
         ("named", parts.named),
@@ -190,18 +190,18 @@ fn found(hit: &Hit<'_>) -> Found {
         ("meaning", parts.meaning),
     ];
     let parts = parts.map(|(name, value)| (name, f64::from(value))).to_vec();
-    Found { tool: hit.tool.clone(), score: f64::from(hit.score), parts }
+    SearchHit { tool: hit.tool.clone(), score: f64::from(hit.score), parts }
 }
 
 impl ToolFinder for Finder {
-    fn search<'a>(&'a self, request: &'a str, limit: usize) -> BoxFuture<'a, Search> {
+    fn search<'a>(&'a self, request: &'a str, limit: usize) -> BoxFuture<'a, SearchResult> {
         Box::pin(async move {
             let past = self.past(request).await;
             let (shelf, request) = (Arc::clone(&self.shelf), request.to_owned());
             let ranked = tokio::task::spawn_blocking(move || shelf.search(&request, limit, &past)).await;
             ranked.unwrap_or_else(|_| {
                 self.shelf.fault("ranking the tools broke off; nothing was found".to_owned());
-                Search::default()
+                SearchResult::default()
             })
         })
     }
@@ -216,7 +216,7 @@ impl ToolFinder for Finder {
         }
     }
 
-    fn near(&self, name: &str) -> Vec<String> {
-        near_names(name, self.engine.catalog().names(), NEAR)
+    fn similar_names(&self, name: &str) -> Vec<String> {
+        similar_names(name, self.engine.catalog().names(), NEAR)
     }
 }

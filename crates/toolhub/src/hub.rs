@@ -9,8 +9,8 @@ use futures_util::future::join_all;
 use tokio::sync::watch;
 use tokio::sync::{OnceCell, Semaphore};
 use toolhub_core::error::UnknownTool;
-use toolhub_core::finder::{Search, ToolFinder as _};
-use toolhub_core::lang::Text;
+use toolhub_core::finder::{SearchResult, ToolFinder as _};
+use toolhub_core::lang::LocalizedText;
 use toolhub_core::outcome::Verification;
 use toolhub_core::ports::{CachedList, HubStore, StoreError, ToolCaller, ToolVersion};
 use toolhub_core::{
@@ -18,8 +18,9 @@ use toolhub_core::{
     ToolDefinition, ToolError,
 };
 use toolhub_engine::{Catalog, Engine, Request, Route, SourceFilter};
-use toolhub_mcp::config::ServerSpec;
-use toolhub_mcp::{McpError, Server, ServerContext, ServerState};
+use toolhub_mcp_client::config::ServerSpec;
+use toolhub_mcp_client::{Server, ServerContext, ServerState};
+use toolhub_mcp_wire::McpError;
 use toolhub_native::NativeHost;
 use toolhub_skills::SkillRegistry;
 
@@ -72,8 +73,8 @@ pub struct Hub {
     /// When the hub was built.
     pub(crate) since: SystemTime,
     pub(crate) places: Places,
-    pub(crate) notes: Vec<Text>,
-    pub(crate) store_problem: Option<Text>,
+    pub(crate) notes: Vec<LocalizedText>,
+    pub(crate) store_problem: Option<LocalizedText>,
 }
 
 impl std::fmt::Debug for Hub {
@@ -209,7 +210,7 @@ impl Hub {
     }
 
     /// The best tools of the catalog for a query in natural language.
-    pub async fn search(&self, request: &str, limit: usize) -> Search {
+    pub async fn search(&self, request: &str, limit: usize) -> SearchResult {
         self.finder.search(request, limit).await
     }
 
@@ -242,7 +243,7 @@ impl Hub {
             // A disabled server is not a source, but its name is valid.
             ToolError::UnknownSource { name, .. } if self.servers.contains(&name) => {
                 return ToolError::NotStarted {
-                    why: Text::new(
+                    why: LocalizedText::new(
                         format!(
                             "server `{name}` is disabled: enable it with `toolhub servers enable {name}`"
                         ),
@@ -255,7 +256,7 @@ impl Hub {
         if let Some(id) = self.disabled_owner(&unknown) {
             let tool = &unknown.tool;
             return ToolError::NotStarted {
-                why: Text::new(
+                why: LocalizedText::new(
                     format!(
                         "`{tool}` is a tool of server `{id}`, which is disabled: enable it with `toolhub servers enable {id}`"
                     ),
@@ -351,12 +352,12 @@ impl Hub {
     }
 
     /// Warnings about the configuration or the store.
-    pub fn notes(&self) -> &[Text] {
+    pub fn notes(&self) -> &[LocalizedText] {
         &self.notes
     }
 
     /// Why the store is unavailable, if it is; also among the notes.
-    pub fn store_problem(&self) -> Option<&Text> {
+    pub fn store_problem(&self) -> Option<&LocalizedText> {
         self.store_problem.as_ref()
     }
 
@@ -366,8 +367,8 @@ impl Hub {
     }
 
     /// How many calls of this run are only in the statistics, because the store failed or keeps a sample.
-    pub fn lost_details(&self) -> u64 {
-        self.store.as_ref().map(|store| store.lost_details()).unwrap_or_default()
+    pub fn dropped_details(&self) -> u64 {
+        self.store.as_ref().map(|store| store.dropped_details()).unwrap_or_default()
     }
 
     /// Closes every connection, so that no child process is left, and waits until pending writes to the store are done.
@@ -431,7 +432,7 @@ impl Hub {
         let name = tool.name().as_str();
         if self.engine.reserved().reserves(&tool.source, name) {
             let shown = toolhub_engine::reserved::qualified(&tool.source, name);
-            let text = Text::new(
+            let text = LocalizedText::new(
                 format!("offers `{name}`, a reserved name: it is called `{shown}` here"),
                 format!("提供的工具名 `{name}` 为保留名称，在此处称为 `{shown}`"),
             );
@@ -454,7 +455,7 @@ impl ToolCaller for Hub {
 fn wanted(call: &ToolCall) -> Request<'_> {
     let (by, source, arguments) = (call.by, call.source.as_deref(), Some(&call.arguments));
     let among = call.among.as_deref();
-    Request { by, source, arguments, among, mending: call.mending, ..Request::named(call.tool.as_str()) }
+    Request { by, source, arguments, among, coercion: call.coercion, ..Request::named(call.tool.as_str()) }
 }
 
 fn tools_of(spec: &ServerSpec, list: &CachedList, approved: &Approved) -> Vec<Tool> {

@@ -60,18 +60,19 @@ pub use reload::ServerChanges;
 pub use running_hub::{HubSocket, running_hubs};
 pub use skills::SkillChange;
 pub use toolhub_agent::{
-    AgreedBefore, Answer, ChangeSummary, Consent, NobodyThere, Permission, StepResult, Way,
+    AgentMode, AgreedBefore, Answer, ChangeSummary, Consent, NobodyThere, Permission, StepResult,
 };
-pub use toolhub_core::model::{LanguageModel, Spoken};
+pub use toolhub_core::model::{LanguageModel, ReplyDelta};
 pub use toolhub_core::{
-    CallContext, CallId, Event, EventKind, EventSink, IntoOutput, Lang, Mending, NativeTool, Outcome,
-    RawJson, Say, Source, ToolCall, ToolError, ToolOutput, function::Json,
+    CallContext, CallId, Coercion, Event, EventKind, EventSink, IntoOutput, Lang, Localize, NativeTool,
+    Outcome, RawJson, Source, ToolCall, ToolError, ToolOutput, function::Json,
 };
 pub use toolhub_engine::{Catalog, Request, Route};
 pub use toolhub_llm::discover::NoModel;
 pub use toolhub_macros::tool;
-pub use toolhub_mcp::oauth::OAuthError;
-pub use toolhub_mcp::{ClientHandler, HandlerAnswer, Offer, Refusal, ServerState};
+pub use toolhub_mcp_client::{ClientHandler, HandlerAnswer, Refusal, ServerState};
+pub use toolhub_mcp_wire::Offer;
+pub use toolhub_oauth::OAuthError;
 
 /// Re-exports for the code that `#[tool]` generates. Not part of the public API.
 #[doc(hidden)]

@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime};
 
 use futures_util::stream::{FuturesUnordered, StreamExt as _};
 use toolhub_core::ports::CachedList;
-use toolhub_mcp::Server;
+use toolhub_mcp_client::Server;
 
 use crate::discovery::FRESH;
 use crate::hub::Hub;

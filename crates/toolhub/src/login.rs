@@ -1,10 +1,9 @@
 //! OAuth login to servers, and logout.
 
-use toolhub_core::BoxFuture;
-use toolhub_core::lang::{Lang, Say};
+use toolhub_core::lang::{Lang, Localize};
 use toolhub_core::ports::CachedList;
-use toolhub_core::{ServerId, ToolError};
-use toolhub_mcp::oauth::{OAuthError, Show};
+use toolhub_core::{BoxFuture, ServerId, ToolError};
+use toolhub_oauth::{OAuthError, Show};
 
 use crate::hub::Hub;
 
@@ -15,9 +14,9 @@ const MOST_LOGINS: u32 = 3;
 #[derive(Debug, thiserror::Error)]
 pub enum LoginError {
     /// No such server is configured.
-    #[error("{}", self.say(Lang::En))]
+    #[error("{}", self.localize(Lang::En))]
     UnknownServer,
-    /// The login failed. `Display` omits the cause, which is the source of the error; [`Say`] includes both.
+    /// The login failed. `Display` omits the cause, which is the source of the error; [`Localize`] includes both.
     #[error("the login to `{server}` failed")]
     Failed {
         /// The server.
@@ -27,26 +26,26 @@ pub enum LoginError {
         error: OAuthError,
     },
     /// The login succeeded, but the server still refuses requests.
-    #[error("{}", self.say(Lang::En))]
+    #[error("{}", self.localize(Lang::En))]
     NotServed(ToolError),
 }
 
-impl Say for LoginError {
-    fn say(&self, lang: Lang) -> String {
+impl Localize for LoginError {
+    fn localize(&self, lang: Lang) -> String {
         match self {
-            Self::UnknownServer => lang.pick("there is no such server", "没有该服务器").to_owned(),
+            Self::UnknownServer => lang.choose("there is no such server", "没有该服务器").to_owned(),
             Self::Failed { server, error } => {
-                let why = error.say(lang);
-                lang.pick(
+                let why = error.localize(lang);
+                lang.choose(
                     format!("the login to `{server}` failed: {why}"),
                     format!("登录 `{server}` 失败：{why}"),
                 )
             }
-            Self::NotServed(ToolError::LoginNeeded { server }) => lang.pick(
+            Self::NotServed(ToolError::LoginNeeded { server }) => lang.choose(
                 format!("`{server}` refuses what the login brought: try once more, or ask its owner"),
                 format!("`{server}` 不接受本次登录得到的令牌：请再试一次，或联系其所有者"),
             ),
-            Self::NotServed(error) => error.say(lang),
+            Self::NotServed(error) => error.localize(lang),
         }
     }
 }
@@ -99,12 +98,12 @@ mod tests {
     fn a_cause_is_told_once() {
         let told = |error: LoginError| format!("{:#}", anyhow::Error::new(error));
         let failed = LoginError::Failed { server: ServerId::new("s"), error: OAuthError::NotOffered };
-        let said = failed.say(Lang::En);
+        let said = failed.localize(Lang::En);
         assert!(said.starts_with("the login to `s` failed: it does not say where to log in"), "{said}");
         assert_eq!(told(failed), said);
         let error = ToolError::LoginNeeded { server: ServerId::new("s") };
         let not_served = LoginError::NotServed(error);
-        let said = not_served.say(Lang::En);
+        let said = not_served.localize(Lang::En);
         assert_eq!(told(not_served), said);
         assert_eq!(told(LoginError::UnknownServer), "there is no such server");
     }

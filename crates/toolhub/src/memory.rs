@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use toolhub_core::memory::{CallQuery, CallRecord, RecordId, Status};
+use toolhub_core::call_log::{CallQuery, CallRecord, RecordId, Status};
 use toolhub_core::outcome::Verification;
 use toolhub_core::ports::StoreError;
 use toolhub_core::statistics::ToolStatistics;
 use toolhub_core::{CallBy, Event, EventKind, Outcome, ToolCall, ToolOutput, json};
-use toolhub_engine::recommend::{Advice, Wanted, recommend};
+use toolhub_engine::recommend::{Recommendation, RecommendationQuery, recommend};
 use toolhub_engine::verify::verify;
 
 use crate::hub::Hub;
@@ -110,7 +110,11 @@ impl Hub {
     }
 
     /// Recommends tools: after a tool, for a similar request, or in general.
-    pub async fn recommend(&self, wanted: Wanted<'_>, limit: usize) -> Result<Vec<Advice>, StoreError> {
+    pub async fn recommend(
+        &self,
+        wanted: RecommendationQuery<'_>,
+        limit: usize,
+    ) -> Result<Vec<Recommendation>, StoreError> {
         let query = CallQuery { limit: Some(LOOKED_AT), ..CallQuery::default() };
         let calls = self.calls(query).await?;
         let catalog = self.catalog();
@@ -149,15 +153,15 @@ impl Hub {
             Ok(Err(error)) => self.fault(&error),
             Err(_) => self.fault(&StoreError("it took too long to write what happened".into())),
         }
-        let lost = store.lost_details();
+        let lost = store.dropped_details();
         if lost > 0 {
             let detail = format!("{lost} calls are in the statistics, but their details could not be kept");
-            self.events.emit(Event::now(None, EventKind::Fault { detail }));
+            self.events.emit(Event::now(None, EventKind::InternalError { detail }));
         }
     }
 
     fn fault(&self, error: &StoreError) {
-        self.events.emit(Event::now(None, EventKind::Fault { detail: error.to_string() }));
+        self.events.emit(Event::now(None, EventKind::InternalError { detail: error.to_string() }));
     }
 }
 

@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::OnceCell;
-use toolhub_core::lang::Text;
+use toolhub_core::lang::LocalizedText;
 use toolhub_core::model::{LanguageModel, ModelError};
 use toolhub_core::ports::{BoxFuture, MergeRequest, Synthesizer};
-use toolhub_core::{Say as _, ToolError};
+use toolhub_core::{Localize as _, ToolError};
 use toolhub_llm::discover::{ModelChoice, NoModel, discover};
 use toolhub_llm::text_model::TextModel;
 use toolhub_llm::{ModelClient, ToolCalls, merge};
@@ -21,7 +21,7 @@ pub struct ChosenModel {
     /// The model.
     pub model: Arc<dyn LanguageModel>,
     /// The reason for the choice.
-    pub why: Text,
+    pub why: LocalizedText,
     /// The client, if the hub created the model.
     client: Option<Arc<ModelClient>>,
 }
@@ -29,7 +29,7 @@ pub struct ChosenModel {
 impl ChosenModel {
     /// A model that was passed to the builder.
     pub(crate) fn given(model: Arc<dyn LanguageModel>) -> Self {
-        let why = Text::new("given by the program that uses toolhub", "由使用 toolhub 的程序提供");
+        let why = LocalizedText::new("given by the program that uses toolhub", "由使用 toolhub 的程序提供");
         Self { model, why, client: None }
     }
 
@@ -74,7 +74,10 @@ impl Models {
     /// The model with that name, at the configured endpoint.
     pub(crate) async fn find_named(&self, name: Option<&str>) -> Result<ChosenModel, NoModel> {
         if self.settings.as_ref().is_some_and(|settings| !settings.is_enabled()) {
-            let why = Text::new("`[llm] enabled = false` in the config", "配置中的 `[llm] enabled = false`");
+            let why = LocalizedText::new(
+                "`[llm] enabled = false` in the config",
+                "配置中的 `[llm] enabled = false`",
+            );
             return Err(NoModel::NotSetUp { why });
         }
         let lookup = |name: &str| std::env::var(name).ok();
@@ -103,11 +106,14 @@ pub(crate) struct Merging(pub(crate) Arc<Models>);
 impl Synthesizer for Merging {
     fn merge(&self, request: MergeRequest) -> BoxFuture<'_, Result<String, ToolError>> {
         Box::pin(async move {
-            let failed = |message: Text| ToolError::Failed { message, output: None };
+            let failed = |message: LocalizedText| ToolError::Failed { message, output: None };
             let chosen = self.0.chosen().await.map_err(|none| failed(none.why().clone()))?;
             let merged = merge(chosen.model.as_ref(), &request).await;
             merged.map_err(|error| {
-                failed(Text::new(error.say(toolhub_core::Lang::En), error.say(toolhub_core::Lang::Zh)))
+                failed(LocalizedText::new(
+                    error.localize(toolhub_core::Lang::En),
+                    error.localize(toolhub_core::Lang::Zh),
+                ))
             })
         })
     }

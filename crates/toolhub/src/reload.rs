@@ -5,12 +5,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use toolhub_core::BoxFuture;
-use toolhub_core::lang::Text;
-use toolhub_core::{ServerId, Source, ToolHost};
+use toolhub_client_config::{ConfigError, TransportSpec};
+use toolhub_core::lang::LocalizedText;
+use toolhub_core::{BoxFuture, ServerId, Source, ToolHost};
 use toolhub_engine::{Deadlines, Engine, Policy};
-use toolhub_mcp::config::{ConfigError, ServerSpec, TransportSpec};
-use toolhub_mcp::{FailureHistory, McpHost, Server, ServerContext};
+use toolhub_mcp_client::config::ServerSpec;
+use toolhub_mcp_client::{FailureHistory, McpHost, Server, ServerContext};
 
 use crate::builder::{cached_lists, limits_of};
 use crate::failures::past_of;
@@ -34,7 +34,7 @@ pub struct ServerChanges {
     /// Sections of `toolhub.toml` that changed and take effect after a restart.
     pub restart: Vec<&'static str>,
     /// Warnings about the configuration.
-    pub notes: Vec<Text>,
+    pub notes: Vec<LocalizedText>,
 }
 
 impl ServerChanges {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use toolhub_core::{RawJson, RawObject, ToolError};
-use toolhub_mcp::ForwardedRequest;
+use toolhub_mcp_client::ForwardedRequest;
 
 use crate::hub::Hub;
 

@@ -17,8 +17,8 @@ use tokio::net::{UnixListener, UnixStream};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use toolhub_core::BoxFuture;
-use toolhub_mcp::gateway::secret;
-use toolhub_mcp::{Dialed, Dialer, Relay};
+use toolhub_mcp_client::{Dialed, Dialer, Relay};
+use toolhub_mcp_gateway::secret;
 use toolhub_store::private;
 
 use crate::hub::Hub;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use arc_swap::{ArcSwap, Guard};
 use tokio::sync::watch;
-use toolhub_mcp::Server;
+use toolhub_mcp_client::Server;
 
 /// The configured servers, in configuration order.
 #[derive(Debug, Default)]

@@ -3,13 +3,13 @@
 use std::time::SystemTime;
 
 use toolhub_core::BoxFuture;
-use toolhub_core::lang::Text;
-use toolhub_core::memory::{CallEnd, CallLog, CallStart};
+use toolhub_core::call_log::{CallEnd, CallLog, CallStart};
+use toolhub_core::lang::LocalizedText;
 use toolhub_core::outcome::AttemptRecord;
 use toolhub_core::ports::StoreError;
 
 /// Contains the reason why calls cannot be recorded.
-pub(crate) struct Unrecorded(pub(crate) Text);
+pub(crate) struct Unrecorded(pub(crate) LocalizedText);
 
 impl CallLog for Unrecorded {
     fn begin(&self, _: CallStart) -> BoxFuture<'_, Result<(), StoreError>> {
@@ -20,9 +20,9 @@ impl CallLog for Unrecorded {
         Box::pin(std::future::ready(Err(StoreError(self.0.clone()))))
     }
 
-    fn note(&self, _: CallStart, _: CallEnd) {}
+    fn record_finished(&self, _: CallStart, _: CallEnd) {}
 
-    fn wants_details(&self) -> bool {
+    fn should_store_details(&self) -> bool {
         false
     }
 

@@ -19,7 +19,7 @@ const TOOLS_PER_SERVER: usize = 10;
 const ROUNDS: usize = 50;
 
 pub(super) fn run(workspace: &Workspace) -> Result<()> {
-    let toolhub = build(workspace, "toolhub", "toolhub", Profile::Dist)?;
+    let toolhub = build(workspace, "toolhub-cli", "toolhub", Profile::Dist)?;
     let server = build(workspace, "toolhub-testkit", "scripted-mcp", Profile::Dist)?;
     let setting = Setting::create(workspace.target.join("bench/cold-start"), toolhub, &server)?;
     setting.fill_cache()?;

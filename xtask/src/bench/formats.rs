@@ -47,7 +47,7 @@ pub(super) fn run(workspace: &Workspace, args: &[String]) -> Result<()> {
         [flag, folder] if flag == "--data" => std::path::absolute(folder)?,
         [stranger, ..] => return Err(unknown("argument", stranger, ["--data"])),
     };
-    let toolhub = build(workspace, "toolhub", "toolhub", Profile::Dist)?;
+    let toolhub = build(workspace, "toolhub-cli", "toolhub", Profile::Dist)?;
     let mut seen = 0;
     for set in sets::all() {
         let samples = (set.load)(&folder).with_context(|| format!("`{}` cannot be read", set.name))?;

@@ -81,7 +81,7 @@ fn read_arguments(args: &[String]) -> Result<(Wanted, bool)> {
 pub(super) fn run(workspace: &Workspace, args: &[String]) -> Result<()> {
     let (wanted, install) = read_arguments(args)?;
     let programs = Programs {
-        toolhub: build(workspace, "toolhub", "toolhub", Profile::Dist)?,
+        toolhub: build(workspace, "toolhub-cli", "toolhub", Profile::Dist)?,
         load: build(workspace, "toolhub-testkit", "gateway-load", Profile::Dist)?,
         rmcp: match wanted {
             Wanted::Calls => Some(build(workspace, "toolhub-testkit", "rmcp-server", Profile::Dist)?),

@@ -55,7 +55,7 @@ pub(super) fn run(workspace: &Workspace, args: &[String]) -> Result<()> {
     let data = absolute(data)?;
     let tasks = read_tasks(&data)?;
     let profile = if rest.is_empty() { Profile::Debug } else { Profile::Dist };
-    let program = build(workspace, "toolhub", "toolhub", profile)?;
+    let program = build(workspace, "toolhub-cli", "toolhub", profile)?;
     let folder = workspace.target.join("bench-plan");
     fs::create_dir_all(&folder)?;
     let bench = Bench { program, folder };

@@ -23,7 +23,7 @@ const FIRST_CALLS: usize = 3;
 
 pub(super) fn run(workspace: &Workspace) -> Result<()> {
     let programs = Programs {
-        toolhub: build(workspace, "toolhub", "toolhub", Profile::Dist)?,
+        toolhub: build(workspace, "toolhub-cli", "toolhub", Profile::Dist)?,
         meet: build(workspace, "toolhub-testkit", "meet-servers", Profile::Dist)?,
         server: build(workspace, "toolhub-testkit", "scripted-mcp", Profile::Dist)?,
     };

@@ -140,7 +140,7 @@ impl<'a> Context<'a> {
     fn prepare(workspace: &'a Workspace, options: &Options) -> Result<Self> {
         let toolhub = match &options.program {
             Some(program) => program.canonicalize().context("`--program` cannot be found")?,
-            None => build(workspace, "toolhub", "toolhub", Profile::Debug)?,
+            None => build(workspace, "toolhub-cli", "toolhub", Profile::Debug)?,
         };
         let scripted = build(workspace, "toolhub-testkit", "scripted-mcp", Profile::Debug)?;
         let catalog = Catalog::load(workspace)?;

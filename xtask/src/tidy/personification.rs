@@ -18,7 +18,7 @@ const WORDS: &[&[&str]] = &[
 /// Where such words may occur in comments, with the reason.
 const EXCEPTIONS: &[(&str, &str)] = &[
     ("crates/agent/src/rules/remark.rs", "quotes a request"),
-    ("crates/toolhub/src/cli/options", "help texts, which are documented in two languages"),
+    ("crates/cli/src/args", "help texts, which are documented in two languages"),
     ("crates/testkit/src/postgres.rs", "names a system account"),
 ];
 

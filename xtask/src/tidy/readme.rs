@@ -115,7 +115,7 @@ fn run_by_cargo(options: &[Word]) -> Option<Program> {
     let choice =
         options.iter().position(|word| ["-p", "--package", "--bin", "--example"].contains(&&*word.text));
     match choice.map(|index| options.get(index + 1).map(|word| word.text.as_str())) {
-        None | Some(Some("toolhub")) => Some(Program::Toolhub),
+        None | Some(Some("toolhub" | "toolhub-cli")) => Some(Program::Toolhub),
         Some(Some("xtask")) => Some(Program::Xtask),
         Some(_) => None,
     }
@@ -175,7 +175,7 @@ mod tests {
             (shell("A=b toolhub tools"), "2 toolhub [tools]"),
             (shell("toolhub call <TOOL> --x"), "2 toolhub [call] [<TOOL>] [--x]"),
             (shell("cargo run --release -- tools"), "2 toolhub [tools]"),
-            (shell("cargo run -p toolhub -- tools"), "2 toolhub [tools]"),
+            (shell("cargo run -p toolhub-cli -- tools"), "2 toolhub [tools]"),
             (shell("cargo run -p xtask -- tidy"), "2 xtask [tidy]"),
             (shell("cargo run --bin other -- tools"), ""),
             (shell("cargo run"), ""),

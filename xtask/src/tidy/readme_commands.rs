@@ -35,7 +35,7 @@ pub(super) fn check(workspace: &Workspace, files: &[Source]) -> Result<Vec<Findi
         }
     }
     let Some((path, first)) = ours.first() else { return Ok(findings) };
-    let binary = match run::build(workspace, "toolhub", "toolhub", Profile::Debug) {
+    let binary = match run::build(workspace, "toolhub-cli", "toolhub", Profile::Debug) {
         Ok(binary) => binary,
         // The other findings are still reported.
         Err(error) => {

@@ -62,7 +62,7 @@ mod tests {
     fn names_of_tests_and_sources_are_told_from_commands() {
         for (word, expect) in [
             ("refuses_broken_hosts", Kind::Test),
-            ("mcp/src/oauth/binding.rs", Kind::Source),
+            ("oauth/src/binding.rs", Kind::Source),
             ("toolhub/src/trust", Kind::Source),
             ("toolhub trust", Kind::Other),
             ("mcp.json", Kind::Other),

@@ -9,7 +9,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use toolhub_core::lang::Lang;
-use toolhub_core::model::{OfferedTool, ToolTexts};
+use toolhub_core::model::{OfferedTool, ToolPresentation};
 use toolhub_core::tool::{Tool, Trust};
 use toolhub_core::{RawJson, Source, ToolName};
 use toolhub_engine::Entry;
@@ -46,7 +46,7 @@ pub struct Wanted<'a> {
     /// The request, where there is one: it decides which tools are shown.
     pub query: Option<&'a str>,
     /// How the model is told of tools.
-    pub tool_texts: ToolTexts,
+    pub tool_presentation: ToolPresentation,
     /// The owner's own words to the model.
     pub instructions: Option<&'a str>,
     /// Tokens for the tools.
@@ -65,7 +65,7 @@ pub struct Prompt {
     /// The tools that are shown.
     pub tools: Vec<OfferedTool>,
     /// Where they are described.
-    pub tool_texts: ToolTexts,
+    pub tool_presentation: ToolPresentation,
     /// How many tools there are.
     pub total: usize,
     /// About how many tokens all of it is, definitions that are sent apart included.
@@ -109,11 +109,11 @@ pub fn build(
     let mut rest: Vec<&str> = names.into_iter().collect();
     rest.sort_unstable();
     // A plan is text, whatever the model can do besides.
-    let (most, tool_texts) = match wanted.purpose {
-        Purpose::Talk => (usize::MAX, wanted.tool_texts),
-        Purpose::Plan => (PLANNED_WITH, ToolTexts::InSystem),
+    let (most, tool_presentation) = match wanted.purpose {
+        Purpose::Talk => (usize::MAX, wanted.tool_presentation),
+        Purpose::Plan => (PLANNED_WITH, ToolPresentation::InSystemPrompt),
     };
-    let wanted = Wanted { tool_texts, ..wanted };
+    let wanted = Wanted { tool_presentation, ..wanted };
     let mut shown = Shown {
         budget: wanted.budget,
         seen: HashSet::new(),
@@ -174,14 +174,14 @@ struct Shown<'a> {
 
 impl Shown<'_> {
     fn text(&self, tool: &Tool) -> String {
-        let Wanted { tool_texts, examples, lang, purpose, .. } = self.wanted;
-        match tool_texts {
-            ToolTexts::InSystem => {
+        let Wanted { tool_presentation, examples, lang, purpose, .. } = self.wanted;
+        match tool_presentation {
+            ToolPresentation::InSystemPrompt => {
                 let example = examples.get(tool.name());
                 let example = example.map(|arguments| tool_text::Example { arguments, purpose });
                 tool_text::tool_text(tool, example.as_ref(), lang)
             }
-            ToolTexts::Apart => {
+            ToolPresentation::Native => {
                 let (name, schema) = (tool.name(), tool.definition.input_schema().get());
                 format!("{name} {} {schema}", tool_text::described(tool))
             }
@@ -208,7 +208,7 @@ impl Shown<'_> {
     }
 
     fn into_prompt(self, total: usize) -> Prompt {
-        let Wanted { purpose, tool_texts, instructions, lang, .. } = self.wanted;
+        let Wanted { purpose, tool_presentation, instructions, lang, .. } = self.wanted;
         let mut system = String::new();
         if let Some(instructions) = instructions {
             system.push_str(instructions.trim());
@@ -219,12 +219,12 @@ impl Shown<'_> {
         }
         system.push_str(&self.skills);
         let mut tokens_apart = 0;
-        match tool_texts {
-            ToolTexts::Apart => {
+        match tool_presentation {
+            ToolPresentation::Native => {
                 tokens_apart = self.tools.iter().map(|(_, text)| tokens(text)).sum();
             }
-            ToolTexts::InSystem => {
-                system.push_str(lang.pick("\nTools:\n\n", "\n工具：\n\n"));
+            ToolPresentation::InSystemPrompt => {
+                system.push_str(lang.choose("\nTools:\n\n", "\n工具：\n\n"));
                 for (_, text) in &self.tools {
                     system.push_str(text);
                     system.push('\n');
@@ -232,10 +232,10 @@ impl Shown<'_> {
             }
         }
         system.push_str(&texts::count(self.tools.len(), total, lang));
-        match (purpose, tool_texts) {
+        match (purpose, tool_presentation) {
             (Purpose::Plan, _) => system.push_str(texts::planning(lang)),
-            (Purpose::Talk, ToolTexts::InSystem) => system.push_str(texts::format(lang)),
-            (Purpose::Talk, ToolTexts::Apart) => {}
+            (Purpose::Talk, ToolPresentation::InSystemPrompt) => system.push_str(texts::format(lang)),
+            (Purpose::Talk, ToolPresentation::Native) => {}
         }
         let offered = |tool: &Tool| OfferedTool {
             name: tool.name().clone(),
@@ -244,6 +244,6 @@ impl Shown<'_> {
         };
         let tools = self.tools.iter().map(|(tool, _)| offered(tool)).collect();
         let tokens = tokens(&system) + tokens_apart;
-        Prompt { system, tools, tool_texts, total, tokens }
+        Prompt { system, tools, tool_presentation, total, tokens }
     }
 }

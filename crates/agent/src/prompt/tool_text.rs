@@ -60,8 +60,8 @@ pub(crate) fn tool_text(tool: &Tool, example: Option<&Example<'_>>, lang: Lang) 
         .map_or(Vec::new(), |names| names.iter().filter_map(Value::as_str).collect());
     for (name, parameter) in schema["properties"].as_object().into_iter().flatten() {
         let need = match required.contains(&name.as_str()) {
-            true => lang.pick("required", "必填"),
-            false => lang.pick("optional", "可选"),
+            true => lang.choose("required", "必填"),
+            false => lang.choose("optional", "可选"),
         };
         let _ = write!(text, "- `{name}` ({}, {need})", kind(parameter));
         let about = one_line(parameter["description"].as_str().unwrap_or_default(), PARAMETER);
@@ -71,15 +71,15 @@ pub(crate) fn tool_text(tool: &Tool, example: Option<&Example<'_>>, lang: Lang) 
         if let Some(choices) = parameter["enum"].as_array() {
             let shown: Vec<String> = choices.iter().take(CHOICES).map(Value::to_string).collect();
             let more = if choices.len() > CHOICES { ", …" } else { "" };
-            let _ = write!(text, " {} {}{more}", lang.pick("One of:", "可选值："), shown.join(", "));
+            let _ = write!(text, " {} {}{more}", lang.choose("One of:", "可选值："), shown.join(", "));
         }
         if let Some(default) = parameter.get("default").filter(|value| !value.is_null()) {
-            let _ = write!(text, " {} {default}", lang.pick("Default:", "默认："));
+            let _ = write!(text, " {} {default}", lang.choose("Default:", "默认："));
         }
         text.push('\n');
     }
     if let Some(example) = example.filter(|example| example.arguments.get().len() <= EXAMPLE) {
-        let _ = writeln!(text, "{} {}", lang.pick("Example:", "示例："), example.written(tool));
+        let _ = writeln!(text, "{} {}", lang.choose("Example:", "示例："), example.written(tool));
     }
     text
 }
@@ -87,9 +87,9 @@ pub(crate) fn tool_text(tool: &Tool, example: Option<&Example<'_>>, lang: Lang) 
 fn hints(tool: &Tool, lang: Lang) -> Vec<&'static str> {
     let hints = tool.hints();
     [
-        (hints.read_only, lang.pick("read-only", "只读")),
-        (hints.destructive, lang.pick("destructive", "有破坏性")),
-        (hints.idempotent.filter(|_| hints.read_only != Some(true)), lang.pick("idempotent", "幂等")),
+        (hints.read_only, lang.choose("read-only", "只读")),
+        (hints.destructive, lang.choose("destructive", "有破坏性")),
+        (hints.idempotent.filter(|_| hints.read_only != Some(true)), lang.choose("idempotent", "幂等")),
     ]
     .into_iter()
     .filter(|(hint, _)| *hint == Some(true))

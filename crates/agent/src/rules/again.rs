@@ -30,8 +30,20 @@ const KINDS_AFTER: [&str; 6] = ["工作表", "表", "实体", "节点", "邮件"
 pub(super) fn told(text: &str) -> Option<String> {
     let mut result = text.to_owned();
     let mut changed = false;
-    let steps: [fn(&str) -> Option<String>; 8] =
-        [elliptic, same_kind, another, pronoun, in_there, into_that, inside, those];
+    let steps: [fn(&str) -> Option<String>; 12] = [
+        elliptic,
+        same_kind,
+        another,
+        pronoun,
+        in_there,
+        into_that,
+        inside,
+        those,
+        the_file,
+        renamed_sheet,
+        that_day,
+        based_on_it,
+    ];
     for step in steps {
         if let Some(other) = step(&result) {
             result = other;
@@ -54,10 +66,12 @@ fn same_kind(text: &str) -> Option<String> {
             continue;
         }
         let Some((kind, after)) = kind_of(text, &masked, first) else { continue };
-        let again = literals[place + 1..].iter().find(|other| other.literal == first.literal)?;
-        if kind_of(text, &masked, again).is_some() || again.start > free_text(&masked) {
-            return None;
-        }
+        let again = literals[place + 1..].iter().find(|other| other.literal == first.literal);
+        let Some(again) = again
+            .filter(|again| kind_of(text, &masked, again).is_none() && again.start <= free_text(&masked))
+        else {
+            continue;
+        };
         let between = masked.get(first.end..again.start)?;
         let later = between.contains(['，', ',', ';', '；', '.', '。'])
             || between.contains(" and ")
@@ -95,6 +109,65 @@ fn bare_name(text: &str, masked: &str) -> Option<String> {
         }
     }
     None
+}
+
+/// `rename the sheet A to Summary, …, then insert rows on Summary`: the new name of a sheet is a sheet, too.
+fn renamed_sheet(text: &str) -> Option<String> {
+    let literals = literal::find(text);
+    let masked = masked(text, &literals);
+    let at = ["rename the sheet ", "rename sheet ", "rename the tab ", "rename the worksheet "]
+        .iter()
+        .find_map(|verb| masked.find(verb).map(|at| at + verb.len()))?;
+    let to = at + masked[at..].find(" to ")? + " to ".len();
+    let rest = &text[to..];
+    let name =
+        &rest[..rest.find(|c: char| !c.is_alphanumeric() && c != '_' && c != '-').unwrap_or(rest.len())];
+    let after = to + name.len();
+    let (place, joint) = [" on ", " in ", " of "].iter().find_map(|joint| {
+        text[after..].find(&format!("{joint}{name}")).map(|place| (after + place, *joint))
+    })?;
+    let end = place + joint.len() + name.len();
+    let whole = !text[end..].starts_with(|c: char| c.is_alphanumeric() || "_-./".contains(c));
+    let named = name.starts_with(char::is_uppercase) && name.len() > 1;
+    (named && whole && place < free_text(&masked))
+        .then(|| format!("{}{joint}the sheet {name}{}", &text[..place], &text[end..]))
+}
+
+/// 先切到 develop，再基于它新建分支: the branch that was checked out.
+fn based_on_it(text: &str) -> Option<String> {
+    let at = text.find("基于它").or_else(|| text.find("基于该分支")).or_else(|| text.find("基于这个分支"))?;
+    let length =
+        ["基于它", "基于该分支", "基于这个分支"].iter().find(|word| text[at..].starts_with(**word))?.len();
+    let (start, verb) = ["切换到 ", "切到 ", "切换至 "]
+        .iter()
+        .find_map(|verb| text[..at].find(verb).map(|start| (start, *verb)))?;
+    let rest = &text[start + verb.len()..at];
+    let name = &rest
+        [..rest.find(|c: char| !(c.is_ascii_alphanumeric() || "/-_.".contains(c))).unwrap_or(rest.len())];
+    (!name.is_empty()).then(|| format!("{}从 {name} {}", &text[..at], &text[at + length..]))
+}
+
+/// `List my events for D and find 30 minutes on that day`, 这几天: repeats the date named before.
+fn that_day(text: &str) -> Option<String> {
+    const DAYS: [&str; 7] = ["on that day", "that same day", "那一天", "那天", "当天", "这几天", "那几天"];
+    let masked = masked(text, &literal::find(text));
+    let (at, word) = DAYS.iter().filter_map(|word| masked.find(word).map(|at| (at, *word))).min()?;
+    let dates: Vec<&str> = text[..at]
+        .split(|c: char| !(c.is_ascii_digit() || c == '-'))
+        .filter(|part| {
+            part.len() == 10
+                && part.bytes().filter(|byte| *byte == b'-').count() == 2
+                && part.starts_with("20")
+        })
+        .collect();
+    let several = word.contains('几');
+    let named = match dates.as_slice() {
+        [day] if !several => (*day).to_owned(),
+        [first, last] if several => format!("{first} 到 {last} "),
+        _ => return None,
+    };
+    let lead = if word.starts_with("on ") { "on " } else { "" };
+    (at < free_text(&masked)).then(|| format!("{}{lead}{named}{}", &text[..at], &text[at + word.len()..]))
 }
 
 /// The noun for the kind beside a literal, and whether it follows the literal.
@@ -159,8 +232,11 @@ fn pronoun(text: &str) -> Option<String> {
     ];
     let (at, word) = words.iter().filter_map(|word| masked.find(word).map(|at| (at, *word))).min()?;
     let end = at + word.len();
+    let placed = [" in the knowledge graph", " in the graph", " please"]
+        .iter()
+        .any(|place| masked[end..].starts_with(place));
     if text[end..].starts_with(|c: char| {
-        c.is_alphanumeric() || c == ' ' && text[end + 1..].starts_with(char::is_lowercase)
+        c.is_alphanumeric() || c == ' ' && text[end + 1..].starts_with(char::is_lowercase) && !placed
     }) || at > until
     {
         return None;
@@ -171,7 +247,7 @@ fn pronoun(text: &str) -> Option<String> {
 }
 
 /// The only run of capitalised words in a text that does not begin a sentence.
-fn capital_name(text: &str, literals: &[Found]) -> Option<String> {
+pub(super) fn capital_name(text: &str, literals: &[Found]) -> Option<String> {
     let mut names: Vec<String> = Vec::new();
     let mut run: Vec<&str> = Vec::new();
     let mut at = 0;
@@ -180,7 +256,11 @@ fn capital_name(text: &str, literals: &[Found]) -> Option<String> {
         at += word.len() + 1;
         let inside = literals.iter().any(|found| found.start <= start && start < found.end);
         let bare = word.trim_end_matches([',', '.', ';', ':']);
-        if place > 0 && !inside && bare.starts_with(char::is_uppercase) {
+        // A capitalised word begins a name at the start of a text if another one follows.
+        let begins = place > 0
+            || text.split(' ').nth(1).is_some_and(|next| next.starts_with(char::is_uppercase))
+                && word.len() > 1;
+        if begins && !inside && bare.starts_with(char::is_uppercase) && !ends_sentence(text, start) {
             run.push(bare);
         } else if !run.is_empty() {
             names.push(run.join(" "));
@@ -195,6 +275,11 @@ fn capital_name(text: &str, literals: &[Found]) -> Option<String> {
         [one] => Some(one.clone()),
         _ => None,
     }
+}
+
+/// `… providers. Remove`: whether the word at a byte offset begins another sentence.
+fn ends_sentence(text: &str, start: usize) -> bool {
+    text[..start].trim_end().ends_with(['.', '!', '?'])
 }
 
 /// The name at the beginning of a Chinese text, followed by a blank.
@@ -308,6 +393,41 @@ fn in_there(text: &str) -> Option<String> {
     (ends && at < free_text(&masked)).then(|| format!("{}{place}{}", &text[..at], &text[end..]))
 }
 
+/// `change A to B in F, then show me the file`: inserts the only file named before.
+fn the_file(text: &str) -> Option<String> {
+    const WORDS: [&str; 10] = [
+        " show me the file",
+        " show me that file",
+        " show the file",
+        " read the file",
+        " show me the whole file",
+        " open the file",
+        " show me the result",
+        "给我看文件内容",
+        "显示文件内容",
+        "把文件内容给我看",
+    ];
+    let literals = literal::find(text);
+    let masked = masked(text, &literals);
+    let (at, word) = WORDS.iter().find_map(|word| masked.rfind(word).map(|at| (at, *word)))?;
+    let ends = masked[at + word.len()..].trim_matches(['.', '!', '。', ' ', '吧', '?']).is_empty();
+    let [file] = literals
+        .iter()
+        .filter(|found| matches!(&found.literal, Literal::Path(path) if !super::implied::is_bare(path)))
+        .collect::<Vec<_>>()[..]
+    else {
+        return None;
+    };
+    let changes = literals.iter().any(|found| matches!(found.literal, Literal::Quoted(_)));
+    let path = &text[file.start..file.end];
+    (ends && file.end <= at && changes && !path.contains(".xls") && at < free_text(&masked)).then(|| {
+        match word.is_ascii() {
+            true => format!("{} show me the file {path}", &text[..at]),
+            false => format!("{}读取 {path}", &text[..at]),
+        }
+    })
+}
+
 /// 新建目录 /data/a，再把 b.txt 移到这个目录里: inserts the folder created before.
 fn into_that(text: &str) -> Option<String> {
     const VERBS: [&str; 11] =
@@ -315,10 +435,17 @@ fn into_that(text: &str) -> Option<String> {
     const THERE: [&str; 8] =
         ["这个文件夹", "那个文件夹", "该文件夹", "这个目录", "那个目录", "该目录", "新文件夹", "新目录"];
     let literals = literal::find(text);
-    let (start, end) = VERBS.iter().find_map(|verb| {
-        THERE.iter().find_map(|there| {
-            let at = text.find(&format!("{verb}{there}"))? + verb.len();
-            Some((at, at + there.len()))
+    // 再把 b.txt 移进去
+    let inside = ["移进去", "放进去", "挪进去", "搬进去", "移过去"];
+    let moved = inside
+        .iter()
+        .find_map(|verb| text.rfind(verb).map(|at| (at + verb.len() - "进去".len(), at + verb.len())));
+    let (start, end) = moved.or_else(|| {
+        VERBS.iter().find_map(|verb| {
+            THERE.iter().find_map(|there| {
+                let at = text.find(&format!("{verb}{there}"))? + verb.len();
+                Some((at, at + there.len()))
+            })
         })
     })?;
     let folder =
@@ -328,7 +455,8 @@ fn into_that(text: &str) -> Option<String> {
         (folders.next()?, ["新建", "创建", "建"].iter().any(|verb| text[..start].contains(verb)));
     (made && folders.next().is_none()).then(|| {
         let name = text[one.start..one.end].trim_end_matches('/');
-        format!("{} {name} 文件夹{}", &text[..start], &text[end..])
+        let into = if moved.is_some() { "到" } else { "" };
+        format!("{}{into} {name} 文件夹{}", &text[..start], &text[end..])
     })
 }
 

@@ -333,6 +333,11 @@ fn add(plan: &mut Plan, draft: &Draft, text: &str, today: Date) {
     let said = &text[draft.clause.start..draft.clause.end];
     let before = plan.steps.last().map(|step| step.id.clone());
     let calls: Vec<Choice> = draft.calls(text, today).into_iter().map(|(_, call)| call).collect();
+    // A series is planned as a whole or not at all.
+    if calls.len() > fan::MAX_CALLS {
+        plan.problems.push(problem::too_many(draft.choice.tool.name().as_str(), calls.len(), fan::MAX_CALLS));
+        return;
+    }
     let reading = Reading::of(said, today);
     let harmless = verb_class::is_harmless(&draft.choice);
     let doubts = match harmless {

@@ -69,8 +69,35 @@ pub(super) fn read(text: &str, at: usize) -> Option<(Literal, usize)> {
             return Some((Literal::Path(rest[..end].to_owned()), end));
         }
         // 里的, 移到: words that follow a path are not part of it.
-        let said = ["里", "中", "下", "的", "目录", "文件夹", "和", "与", "到", "移", "重", "改", "上"];
-        if bare.contains('*') || said.iter().any(|word| bare.starts_with(word)) {
+        let said = [
+            "里",
+            "中",
+            "下",
+            "的",
+            "目录",
+            "文件夹",
+            "和",
+            "与",
+            "到",
+            "移",
+            "重",
+            "改",
+            "上",
+            "仓库",
+            "代码库",
+            "项目",
+            "暂存",
+            "提交",
+            "把",
+            "将",
+            "切",
+            "新建",
+            "这",
+            "那",
+            "跟",
+        ];
+        if bare.contains(['*', '，', '。', '；', '、']) || said.iter().any(|word| bare.starts_with(word))
+        {
             return None;
         }
         let goes_on = if rooted { !bare.is_empty() && bare == word && is_part(bare) } else { is_plain(word) };

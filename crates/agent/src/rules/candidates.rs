@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use jiff::civil::Date;
 use toolhub_core::Tool;
-use toolhub_core::finder::{Search, ToolFinder};
+use toolhub_core::finder::{SearchResult, ToolFinder};
 
 use super::choose;
 use super::mention::Reading;
@@ -20,7 +20,7 @@ const MOST_PARTS: usize = 24;
 /// The search results for each part of one request.
 #[derive(Debug, Clone, Default)]
 pub struct Candidates {
-    searches: HashMap<String, Search>,
+    searches: HashMap<String, SearchResult>,
 }
 
 impl Candidates {
@@ -35,7 +35,7 @@ impl Candidates {
     }
 
     /// Adds the search result for one of the texts from [`sub_requests`].
-    pub fn add(&mut self, part: impl Into<String>, search: Search) {
+    pub fn add(&mut self, part: impl Into<String>, search: SearchResult) {
         self.searches.insert(part.into(), search);
     }
 
@@ -44,7 +44,7 @@ impl Candidates {
         self.searches.values().flat_map(|search| search.hits.iter().map(|hit| &hit.tool))
     }
 
-    pub(super) fn of(&self, part: &str) -> Option<&Search> {
+    pub(super) fn of(&self, part: &str) -> Option<&SearchResult> {
         self.searches.get(part)
     }
 }

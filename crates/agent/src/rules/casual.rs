@@ -118,10 +118,31 @@ pub(super) fn free_text(masked: &str) -> usize {
     });
     LABELS
         .iter()
-        .filter_map(|label| masked.find(label).map(|at| at + label.len()))
+        .filter_map(|label| {
+            // A label is a whole word.
+            let whole = |at: &usize| {
+                !label.is_ascii() || !masked[..*at].ends_with(|c: char| c.is_ascii_alphanumeric())
+            };
+            let ends = |at: usize| at + label.len();
+            masked
+                .match_indices(label)
+                .map(|(at, _)| at)
+                .find(|at| whole(at) && !is_closed(&masked[ends(*at)..]))
+                .map(ends)
+        })
         .chain(answer)
         .min()
         .unwrap_or(masked.len())
+}
+
+/// 正文“…”，: whether the value of a label is one literal with the end of its part after it.
+fn is_closed(after: &str) -> bool {
+    let value = after.trim_start_matches(['是', '为', '写', '：', ':', ' ']);
+    let rest = value.trim_start_matches('#');
+    rest.len() < value.len()
+        && (rest.is_empty()
+            || rest.starts_with(['，', ',', '。', '；', ';', '.'])
+            || [" and ", " with ", " to "].iter().any(|joint| rest.starts_with(joint)))
 }
 
 /// The request in plain words; `None` if nothing changes.
@@ -133,6 +154,14 @@ pub(super) fn plain(text: &str) -> Option<String> {
             result = other;
             changed = true;
         }
+    }
+    // `… without node_modules please.`
+    let bare = result.trim_end_matches(['.', '!', ' ']);
+    if let Some(shorter) = bare.strip_suffix(" please").filter(|shorter| !shorter.ends_with([',', '"', '\'']))
+        && free_text(&masked(&result, &literal::find(&result))) >= result.len()
+    {
+        result = shorter.to_owned();
+        changed = true;
     }
     let result = result.trim().trim_start_matches([',', '，', '、', '。', '!', '！']).trim_start();
     (changed && !result.is_empty()).then(|| result.to_owned())

@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use jiff::civil::Date;
 use toolhub_core::Tool;
-use toolhub_core::finder::{Found, Search};
+use toolhub_core::finder::{SearchHit, SearchResult};
 
 use super::candidate::{Candidate, Given, Scene};
 use super::candidates::Candidates;
@@ -158,7 +158,7 @@ impl Chooser<'_> {
     ) -> Option<Choice> {
         let asked = Reading::of(part.trim(), Date::ZERO);
         let bare = skeleton::skeleton(&asked);
-        let searches: Vec<&Search> = [Some(part.trim()), bare.as_deref()]
+        let searches: Vec<&SearchResult> = [Some(part.trim()), bare.as_deref()]
             .into_iter()
             .flatten()
             .filter_map(|part| self.candidates.of(part))
@@ -180,7 +180,7 @@ impl Chooser<'_> {
         let wish = wish(&asked);
         let about = wish.query_about(&self.about).filter(|_| !earlier.is_empty());
         let in_other_words = [wish.query(), about].into_iter().flatten();
-        let in_other_words: Vec<&Search> =
+        let in_other_words: Vec<&SearchResult> =
             in_other_words.filter_map(|query| self.candidates.of(&query)).collect();
         for considered in in_other_words.into_iter().flat_map(near) {
             if !looked.iter().any(|other| other.hit.tool.name() == considered.hit.tool.name()) {
@@ -453,7 +453,7 @@ struct Asked<'a> {
 
 /// A tool under consideration.
 struct Considered<'a> {
-    hit: &'a Found,
+    hit: &'a SearchHit,
     /// Search score relative to the best.
     rank: f32,
     /// Whether the contents of the text suggest such a tool.
@@ -461,7 +461,7 @@ struct Considered<'a> {
 }
 
 /// The hits worth considering, each with its score relative to the best.
-fn near(search: &Search) -> Vec<Considered<'_>> {
+fn near(search: &SearchResult) -> Vec<Considered<'_>> {
     let best = search.hits.first().map_or(0.0, |hit| hit.score);
     let near = search.hits.iter().take(MOST).filter(|hit| best > 0.0 && hit.score >= best * NEAR);
     near.map(|hit| Considered { hit, rank: (hit.score / best) as f32, suggested: false }).collect()

@@ -1,7 +1,7 @@
 //! Measures how much of a request the steps of a plan use. Unused words are reported, as the plan may be wrong.
 
 use serde_json::Value as Json;
-use toolhub_core::lang::Text;
+use toolhub_core::lang::LocalizedText;
 
 use super::candidate::Given;
 use super::choose::Choice;
@@ -19,6 +19,8 @@ const CHARACTER: f32 = 0.5;
 /// Unused words are reported only from this weight and this share of the request.
 const LEAST: f32 = 2.0;
 const SHARE: f32 = 0.4;
+/// A label counts as used from this closeness to its value.
+const LABELLED: f32 = 0.8;
 /// Maximum number of words shown.
 const SHOWN: usize = 8;
 
@@ -62,9 +64,9 @@ pub(super) struct Unused {
 
 impl Unused {
     /// The message about unused words, if there are many.
-    pub(super) fn doubt(&self) -> Option<Text> {
+    pub(super) fn doubt(&self) -> Option<LocalizedText> {
         let shown = shown(if self.is_much() { &self.words } else { &self.literals })?;
-        Some(Text::new(
+        Some(LocalizedText::new(
             format!("this may not be what was meant: {} of the request was not used", shown.0),
             format!("这可能不是您的意思：请求中的 {} 没有用到", shown.1),
         ))
@@ -81,14 +83,14 @@ impl Unused {
 
     /// The reason not to run a step with this effect: it cannot be undone, and part of the request is unused. For a deletion,
     /// one unused word is enough.
-    pub(super) fn objection(&self, tool: &str, trace: Trace) -> Option<Text> {
+    pub(super) fn objection(&self, tool: &str, trace: Trace) -> Option<LocalizedText> {
         let too_much = match trace {
             Trace::None => false,
             Trace::Changed => self.is_much(),
             Trace::Destroyed => self.lost >= WORD,
         };
         let shown = shown(if too_much { &self.words } else { &[] })?;
-        Some(Text::new(
+        Some(LocalizedText::new(
             format!(
                 "nothing was run: `{tool}` changes something, and {} of the request was not understood; say it in other words, or use `toolhub call {tool}`",
                 shown.0
@@ -111,6 +113,7 @@ fn shown(words: &[String]) -> Option<(String, String)> {
 pub(super) fn unused(text: &str, parts: &[Part<'_>], reading: &Reading<'_>) -> Unused {
     let mut used: Vec<(usize, usize)> = Vec::new();
     let mut own: Vec<String> = Vec::new();
+    let stems = labels::stems(reading);
     for part in parts {
         let choice = part.choice;
         let slots = choice.parameters.iter().zip(&choice.filling.slots);
@@ -119,12 +122,30 @@ pub(super) fn unused(text: &str, parts: &[Part<'_>], reading: &Reading<'_>) -> U
                 used.push((part.start + slot.start, part.start + slot.end));
             }
             // The items of a list or object may be outside its range.
+            if let Given::Said(Json::String(said)) = &slot.value
+                && said.chars().count() > 2
+            {
+                // `rename A to Summary, then insert 2 rows on Summary`: a value may be mentioned again.
+                used.extend(text.match_indices(said.as_str()).map(|(at, held)| (at, at + held.len())));
+            }
             if let Given::Said(value @ (Json::Array(_) | Json::Object(_))) = &slot.value {
                 let texts = super::proof::texts_in(value).into_iter().filter(|text| text.chars().count() > 1);
-                used.extend(texts.filter_map(|held| text.find(&held).map(|at| (at, at + held.len()))));
+                // A name that two parts of the request mention is used in both.
+                used.extend(texts.filter_map(|held| {
+                    let own = text.get(part.start..).and_then(|rest| rest.find(&held));
+                    let at = own.map(|at| part.start + at).or_else(|| text.find(&held))?;
+                    Some((at, at + held.len()))
+                }));
             }
+            // ，主题“会议”: the label of a value is used with it.
+            let (start, end) = (part.start + slot.start, part.start + slot.end);
+            let beside = |place: &labels::Place| {
+                slot.end > slot.start && labels::closeness(*place, reading, start, end) > LABELLED
+            };
+            let named = labels::places(&parameter.labels, reading, &stems).into_iter().filter(beside);
+            used.extend(named.map(|place| (place.start, place.end)));
             if parameter.shape == Shape::Boolean {
-                let said = super::flag::places(parameter, reading, &labels::stems(reading)).into_iter();
+                let said = super::flag::places(parameter, reading, &stems).into_iter();
                 used.extend(said.map(|place| (place.start, place.end)));
             }
             // A search query may cover the rest of the request.

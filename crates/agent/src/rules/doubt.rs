@@ -1,6 +1,6 @@
 //! The reasons why a changing step is unproven, with their messages.
 
-use toolhub_core::lang::Text;
+use toolhub_core::lang::LocalizedText;
 
 /// Maximum number of words shown.
 const SHOWN: usize = 8;
@@ -19,24 +19,24 @@ pub(super) enum Doubt {
 }
 
 impl Doubt {
-    pub(super) fn text(&self, tool: &str) -> Text {
+    pub(super) fn text(&self, tool: &str) -> LocalizedText {
         match self {
-            Self::Verb => Text::new(
+            Self::Verb => LocalizedText::new(
                 format!("the request has no verb for what `{tool}` does"),
                 format!("请求中没有与 `{tool}` 的操作相符的动词"),
             ),
             Self::Unused(words) => {
                 let shown: Vec<String> = words.iter().take(SHOWN).map(|word| format!("`{word}`")).collect();
-                Text::new(
+                LocalizedText::new(
                     format!("not understood: {}", shown.join(", ")),
                     format!("没有看懂：{}", shown.join("、")),
                 )
             }
-            Self::Guessed(parameter) => Text::new(
+            Self::Guessed(parameter) => LocalizedText::new(
                 format!("the value of `{parameter}` is a guess: say it as `{parameter} = …`"),
                 format!("`{parameter}` 的值是猜测的：请写成 `{parameter} = …`"),
             ),
-            Self::Rival(other) => Text::new(
+            Self::Rival(other) => LocalizedText::new(
                 format!("`{other}` fits as well: name the tool that is meant"),
                 format!("`{other}` 同样适合：请写出要用的工具名"),
             ),

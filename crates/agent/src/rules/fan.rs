@@ -6,8 +6,8 @@ use super::mention::Reading;
 use super::parameter::Shape;
 use super::role::Role;
 
-/// Maximum number of calls from one sentence.
-const MAX_CALLS: usize = 1000;
+/// Maximum number of calls from one sentence. `assemble` reports a longer series as a problem.
+pub(super) const MAX_CALLS: usize = 1000;
 /// Score by which another value may be below the chosen one and still belong to the series.
 const WORSE: f32 = 2.0;
 
@@ -74,7 +74,7 @@ pub(super) fn out(choice: &Choice, reading: &Reading<'_>) -> Vec<Choice> {
             values.sort_by_key(|value| std::cmp::Reverse(number(value)));
         }
     }
-    let count = variants.iter().map(|(_, values)| values.len()).max().unwrap_or(1).min(MAX_CALLS);
+    let count = variants.iter().map(|(_, values)| values.len()).max().unwrap_or(1);
     let pairs = variants.iter().all(|(_, values)| values.len() == count);
     if !pairs {
         variants.sort_by_key(|(_, values)| std::cmp::Reverse(values.len()));

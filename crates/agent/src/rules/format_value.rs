@@ -57,7 +57,9 @@ pub(super) fn number_format(parameter: &Parameter, scene: &Scene<'_>, places: &[
     let text = scene.reading.text;
     places.iter().filter(|place| place.strength >= 1.2).find_map(|place| {
         let rest = text.get(place.end..)?;
-        let skipped = rest.trim_start_matches(|c: char| c.is_whitespace() || "\"'“:：为是用成to".contains(c));
+        let skipped = rest.trim_start_matches(|c: char| c.is_whitespace() || "\"'“:：为是用成".contains(c));
+        let skipped = skipped.strip_prefix("to ").unwrap_or(skipped);
+        let skipped = skipped.trim_start_matches(|c: char| c.is_whitespace() || "\"'“".contains(c));
         let start = text.len() - skipped.len();
         let end =
             skipped.find(|c: char| c.is_whitespace() || "，。；\"'”、".contains(c)).unwrap_or(skipped.len());

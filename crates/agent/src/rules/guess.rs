@@ -81,6 +81,19 @@ const NO_MEMBERS: [&str; 24] = [
 ];
 
 impl Claim<'_> {
+    /// `write Date, City into A1 and B1`: an enumeration as the only value of several calls may be one value for each.
+    fn repeated_list(&self, choice: &Choice) -> Option<String> {
+        const JOINTS: [&str; 6] = [",", "，", "、", " and ", "和", ";"];
+        let mut slots = choice.parameters.iter().zip(&choice.filling.slots);
+        let (parameter, _) = slots.find(|(parameter, slot)| {
+            let list = matches!(parameter.shape, Shape::List(_));
+            let value = slot.as_ref().map(|slot| &slot.value);
+            list && matches!(value, Some(Given::Said(value))
+                if texts_in(value).iter().any(|text| JOINTS.iter().any(|joint| text.contains(joint))))
+        })?;
+        (self.calls.len() > 1).then(|| parameter.name.clone())
+    }
+
     /// The first argument that was not found by its role, or that has an equally good alternative.
     pub(super) fn guessed(&self, choice: &Choice) -> Option<String> {
         let used = |other: &Candidate| {
@@ -91,7 +104,7 @@ impl Claim<'_> {
         if let Some(same) = same_ends(choice) {
             return Some(same);
         }
-        if let Some(torn) = self.torn_range(choice) {
+        if let Some(torn) = self.torn_range(choice).or_else(|| self.repeated_list(choice)) {
             return Some(torn);
         }
         if self.leaves_sum(choice) {
@@ -249,7 +262,8 @@ impl Claim<'_> {
                 true => lower.split(|c: char| !c.is_alphanumeric()).any(|part| part == *word),
                 false => lower.contains(*word),
             };
-            if !quoted && NO_MEMBERS.iter().any(vague) {
+            // `all@example.com` is an address.
+            if !quoted && !member.contains('@') && NO_MEMBERS.iter().any(vague) {
                 return true;
             }
             if end.is_some_and(|end| !joint(text.get(end..at).unwrap_or_default())) {

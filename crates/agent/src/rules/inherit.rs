@@ -135,6 +135,8 @@ pub(super) fn inherit(choice: &mut Choice, text: &str, earlier: &[&Choice]) {
             choice.filling.slots[place] = Some(Candidate { start: 0, end: 0, ..found });
         }
     }
+    // `give A1:H1 … and make it bold`: a range that is inherited has both corners.
+    inherit_end(choice, &parameters, earlier);
     // 算 12*12 然后写到 A1: if only the content is missing, it is the result of the calculation before.
     let worked_out = earlier.last().is_some_and(|last| {
         last.parameters.iter().any(|parameter| parameter.role == Role::Expression && parameter.required)
@@ -201,6 +203,29 @@ fn same_cell(wanted: &Parameter, earlier: &[&Choice]) -> Option<Candidate> {
         .zip(&last.filling.slots)
         .find(|(parameter, slot)| fits(parameter) && slot.is_some())?;
     slot.clone()
+}
+
+/// Fills the optional last corner of a range whose first corner was inherited from the last step.
+fn inherit_end(choice: &mut Choice, parameters: &[Parameter], earlier: &[&Choice]) {
+    let Some(last) = earlier.last() else { return };
+    let slot_of = |of: &Choice, words: &[&str]| -> Option<(usize, Candidate)> {
+        let mut slots = of.parameters.iter().zip(&of.filling.slots).enumerate();
+        slots.find_map(|(place, (parameter, slot))| {
+            (parameter.role == Role::Cell && parameter.has_word(words))
+                .then(|| slot.clone().map(|slot| (place, slot)))?
+        })
+    };
+    let own_start = slot_of(choice, &["start", "first"]);
+    let same = own_start
+        .zip(slot_of(last, &["start", "first"]))
+        .is_some_and(|((_, own), (_, other))| own.end <= own.start && own.value == other.value);
+    let Some((_, end)) = slot_of(last, &["end", "last"]).filter(|_| same) else { return };
+    let place = parameters
+        .iter()
+        .position(|parameter| parameter.role == Role::Cell && parameter.has_word(&["end", "last"]));
+    if let Some(place) = place.filter(|place| choice.filling.slots[*place].is_none()) {
+        choice.filling.slots[place] = Some(Candidate { start: 0, end: 0, ..end });
+    }
 }
 
 /// Values that are inherited from step to step by their role.

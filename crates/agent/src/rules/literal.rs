@@ -1,9 +1,12 @@
 //! Finds literals in a request: quoted texts, URLs, mail addresses, paths, cells, formulas, JSON and codes.
 
+use std::cell::RefCell;
+
 use serde_json::Value;
 
 use super::blank_path;
 pub(super) use super::file_ending::{is_bare_file, is_ending};
+use super::han_path::{han_folder, han_path, han_slashed};
 use super::token::is_han;
 
 /// A literal by kind.
@@ -45,8 +48,22 @@ const QUOTES: [(char, char); 12] = [
     ('＂', '＂'),
 ];
 
+thread_local! {
+    /// The last text and its literals: dozens of rules read the same text in turn.
+    static LAST: RefCell<(String, Vec<Found>)> = const { RefCell::new((String::new(), Vec::new())) };
+}
+
 /// The literals of a text, in order, without overlaps.
 pub(super) fn find(text: &str) -> Vec<Found> {
+    let known = LAST.with_borrow(|(last, found)| (last == text).then(|| found.clone()));
+    known.unwrap_or_else(|| {
+        let found = scan(text);
+        LAST.set((text.to_owned(), found.clone()));
+        found
+    })
+}
+
+fn scan(text: &str) -> Vec<Found> {
     let mut found = Vec::new();
     let mut at = 0;
     while let Some(rest) = text.get(at..)
@@ -199,13 +216,45 @@ fn run(text: &str, at: usize) -> Option<(Literal, usize)> {
     if let Some(path) = path(whole.trim_end_matches(['.', ':', '-', '+', '?'])) {
         return Some((Literal::Path(path.to_owned()), path.len()));
     }
-    if let Some(cells) = cells(word) {
+    if is_named(text, at, word) {
+        return Some((Literal::Code(word.to_owned()), word.len()));
+    }
+    let room = ["机房", "会议室", "室", "楼", "栋", "座", "厅", "馆", "层", "教室"];
+    if let Some(cells) = cells(word).filter(|_| !room.iter().any(|word| rest[end..].starts_with(word))) {
         return Some((Literal::Cells(cells.to_owned()), cells.len()));
     }
     if is_slashed(word) || is_version(word) {
         return Some((Literal::Code(word.to_owned()), word.len()));
     }
     code(word).then(|| (Literal::Code(word.trim_start_matches('#').to_owned()), word.len()))
+}
+
+/// `email m88`, 邮件 A1029: letters and digits after the noun of a thing with an ID.
+fn is_named(text: &str, at: usize, word: &str) -> bool {
+    const KINDS: [&str; 12] = [
+        "邮件",
+        "日程",
+        "会议",
+        "邀请",
+        "email",
+        "mail",
+        "message",
+        "event",
+        "meeting",
+        "invitation",
+        "invite",
+        "emails",
+    ];
+    let before = text[..at].trim_end().to_ascii_lowercase();
+    let named = KINDS.iter().any(|kind| {
+        before
+            .strip_suffix(kind)
+            .is_some_and(|head| !kind.is_ascii() || !head.ends_with(|c: char| c.is_ascii_alphanumeric()))
+    });
+    named
+        && word.bytes().all(|byte| byte.is_ascii_alphanumeric())
+        && word.contains(|c: char| c.is_ascii_digit())
+        && word.starts_with(|c: char| c.is_ascii_alphabetic())
 }
 
 /// `en.wikipedia.org/wiki/Aurora`: a URL without a scheme: a host with a known top-level domain, and a path.
@@ -306,103 +355,6 @@ fn rooted(text: &str, at: usize) -> Option<(Literal, usize)> {
     let end = ended.unwrap_or_else(|| cut.map_or(run.len(), |cut| last + cut));
     let path = run[..end].trim_end_matches(['.', '-']);
     (path.len() > 1).then(|| (Literal::Path(path.to_owned()), path.len()))
-}
-
-/// Words directly before a file name, without a blank.
-const BEFORE_FILES: [&str; 37] = [
-    "读取",
-    "打开",
-    "查看",
-    "看看",
-    "创建",
-    "新建",
-    "删除",
-    "复制",
-    "检查",
-    "取消",
-    "根据",
-    "保存到",
-    "保存为",
-    "写入",
-    "写到",
-    "导入",
-    "导出",
-    "名为",
-    "叫做",
-    "文件",
-    "工作簿",
-    "表格",
-    "帮我",
-    "请",
-    "把",
-    "将",
-    "在",
-    "从",
-    "给",
-    "用",
-    "对",
-    "到",
-    "为",
-    "叫",
-    "的",
-    "和",
-    "与",
-];
-
-/// A file name with Chinese characters: it extends from a blank, punctuation or one of `BEFORE_FILES` to a known extension.
-fn han_path(text: &str, at: usize) -> Option<(Literal, usize)> {
-    let fits = |c: char| c.is_alphanumeric() || "._-/\\~+·".contains(c);
-    let before = &text[..at];
-    if before.ends_with(fits) && !BEFORE_FILES.iter().any(|word| before.ends_with(word)) {
-        return None;
-    }
-    let rest = &text[at..];
-    let run = &rest[..rest.find(|c: char| !fits(c)).unwrap_or(rest.len())];
-    if !run.contains(is_han) || BEFORE_FILES.iter().any(|word| run.starts_with(word)) {
-        return None;
-    }
-    run.match_indices('.').find_map(|(dot, _)| {
-        let ending = &run[dot + 1..];
-        let length = ending.find(|c: char| !c.is_ascii_alphanumeric()).unwrap_or(ending.len());
-        let known = is_ending(&ending[..length].to_ascii_lowercase());
-        let end = dot + 1 + length;
-        (known && run[..dot].contains(is_han)).then(|| (Literal::Path(run[..end].to_owned()), end))
-    })
-}
-
-/// `feature/支付`, `fix/v2.0-重构`: a name with slashes that has Chinese characters after a slash, and no file extension.
-fn han_slashed(text: &str, at: usize) -> Option<(Literal, usize)> {
-    if !begins_word(text, at) || text[..at].ends_with(['/', '\\', '_', '-', '@', '.', '~', ':']) {
-        return None;
-    }
-    let rest = &text[at..];
-    let fits = |c: char| c.is_alphanumeric() || "._-/".contains(c);
-    let run = &rest[..rest.find(|c: char| !fits(c)).unwrap_or(rest.len())];
-    let slash = run.find('/').filter(|slash| *slash > 1)?;
-    let head = run[..slash].bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte));
-    let particle =
-        run.char_indices().skip_while(|(at, _)| *at < slash).find(|(_, c)| "的里中这那分".contains(*c));
-    let name = run[..particle.map_or(run.len(), |(at, _)| at)].trim_end_matches(['.', '-', '/', '_']);
-    (head && name.len() > slash + 1 && name.contains(is_han))
-        .then(|| (Literal::Code(name.to_owned()), name.len()))
-}
-
-/// 财务/发票: a relative folder with a Chinese name, between blanks or punctuation.
-fn han_folder(text: &str, at: usize) -> Option<(Literal, usize)> {
-    let before = &text[..at];
-    let opens =
-        before.is_empty() || before.ends_with(|c: char| c.is_whitespace() || "“\"（(：，".contains(c));
-    let rest = &text[at..];
-    if !opens || !rest.starts_with(is_han) {
-        return None;
-    }
-    let fits = |c: char| c.is_alphanumeric() || "._-/".contains(c);
-    let run = &rest[..rest.find(|c: char| !fits(c)).unwrap_or(rest.len())];
-    let parts: Vec<&str> = run.split('/').collect();
-    let name = |part: &&str| part.chars().count() > 1;
-    let closes = rest[run.len()..].chars().next().is_none_or(|c| !c.is_alphanumeric());
-    (parts.len() > 1 && parts.iter().all(name) && closes && !run.contains(['的', '把', '或']))
-        .then(|| (Literal::Path(run.to_owned()), run.len()))
 }
 
 fn path(word: &str) -> Option<&str> {

@@ -50,7 +50,11 @@ pub(super) fn commit_changes(text: &str) -> Option<String> {
         _ => return None,
     };
     let before = masked[..revision.start].trim_end();
-    let named = ["commit", "提交", "版本", "revision"].iter().any(|word| before.ends_with(word));
+    let after = masked[revision.end..].trim_start();
+    let named = ["commit", "提交", "版本", "revision"].iter().any(|word| before.ends_with(word))
+        || ["这个提交", "这次提交", "那个提交", "那次提交", "这笔提交", "提交"]
+            .iter()
+            .any(|word| after.starts_with(word));
     let asked = ASKED.iter().any(|word| masked.contains(word));
     let other = ["分支", "branch", "compare", "对比", "相比", "since", "以来"]
         .iter()
@@ -59,6 +63,101 @@ pub(super) fn commit_changes(text: &str) -> Option<String> {
         let (revision, folder) = (&text[revision.start..revision.end], &text[folder.start..folder.end]);
         format!("show commit {revision} of the repository {folder}")
     })
+}
+
+/// `How does X differ from the branch B?`: compares a repository with a branch.
+pub(super) fn differs(text: &str) -> Option<String> {
+    let (literals, masked) = read(text);
+    let [folder, branch] = literals.as_slice() else { return None };
+    let lead = ["how does ", "how do ", "in what way does ", "does "]
+        .iter()
+        .find(|lead| masked.starts_with(**lead) && folder.start >= lead.len())?;
+    let kind = masked.get(lead.len()..folder.start)?;
+    let named = ["", "the repo ", "the repository ", "the repo at ", "the repo in ", "the repository at "];
+    let path = match &folder.literal {
+        Literal::Path(_) => is_folder(folder),
+        Literal::Code(code) => code.contains('/'),
+        _ => false,
+    };
+    let between = masked.get(folder.end..branch.start)?;
+    let joint = [
+        " differ from ",
+        " differ from the ",
+        " differ from branch ",
+        " differ from the branch ",
+        " compare to ",
+        " compare to the branch ",
+    ];
+    let revision = matches!(branch.literal, Literal::Code(_));
+    (path && revision && named.contains(&kind) && joint.contains(&between)).then(|| {
+        let (folder, branch) = (&text[folder.start..folder.end], &text[branch.start..branch.end]);
+        format!("show the diff with {branch} in the repository {folder}")
+    })
+}
+
+/// 先切换到 master 分支，再显示最近 2 条提交，仓库是 R: a repository at the end applies to all parts.
+pub(super) fn repository_last(text: &str) -> Option<String> {
+    const LEADS: [&str; 14] = [
+        "，仓库是",
+        "，仓库在",
+        "，仓库为",
+        "，仓库路径是",
+        "，仓库：",
+        "，仓库地址是",
+        "。仓库是",
+        "。仓库在",
+        "，仓库都是",
+        "，代码库是",
+        ", the repo is ",
+        ". the repo is ",
+        ". the repository is ",
+        ". the repo is in ",
+    ];
+    let (literals, masked) = read(text);
+    let folder = literals.last().filter(|found| match &found.literal {
+        Literal::Path(_) => is_folder(found),
+        Literal::Code(code) => code.contains('/'),
+        _ => false,
+    })?;
+    let ends = masked[folder.end..].trim_matches(['.', '。', ' ', '！']).is_empty();
+    let head = masked[..folder.start].trim_end();
+    let end = LEADS.iter().find_map(|lead| head.strip_suffix(lead.trim_end())).map(str::len)?;
+    let said = masked.get(..end)?;
+    let several = ["，再", "，然后", "，并", "，接着", "，最后", " and then ", ", then "]
+        .iter()
+        .any(|joint| said.contains(joint));
+    let other = literals.iter().any(|found| found.end <= end && is_folder(found));
+    let (text, folder) = (&text[..end], &text[folder.start..folder.end]);
+    let text = text.strip_prefix('先').unwrap_or(text);
+    (ends && several && !other).then(|| match has_han(said) {
+        true => format!("在 {folder} 仓库里，{text}"),
+        false => format!("In {folder}, {text}"),
+    })
+}
+
+/// `check out main there`: names the kind of a common branch.
+pub(super) fn checked_out(text: &str) -> Option<String> {
+    const BRANCHES: [&str; 8] =
+        ["main", "master", "develop", "dev", "staging", "trunk", "production", "release"];
+    let (_, masked) = read(text);
+    let (at, verb) =
+        ["check out ", "checkout "].iter().find_map(|verb| masked.find(verb).map(|at| (at, *verb)))?;
+    let whole = at == 0 || masked[..at].ends_with(' ');
+    let start = at + verb.len();
+    let branch = BRANCHES
+        .iter()
+        .filter(|branch| masked[start..].starts_with(**branch))
+        .max_by_key(|branch| branch.len())?;
+    let end = start + branch.len();
+    let rest = masked.get(end..)?;
+    let alone = rest.is_empty()
+        || rest.starts_with(['.', ',', ';', '!'])
+        || rest.starts_with(" there")
+        || rest.starts_with(" in ")
+        || rest.starts_with(" and ")
+        || rest.starts_with(" again");
+    (whole && alone)
+        .then(|| format!("{}switch to the branch {}{}", &text[..at], &text[start..end], &text[end..]))
 }
 
 /// `the version of F that was in v1.8.0 of X`, v1.4.0 这个版本里的 F: shows a file of a commit.

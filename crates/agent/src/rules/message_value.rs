@@ -180,7 +180,13 @@ fn sender(parameter: &Parameter, scene: &Scene<'_>) -> Option<Candidate> {
         })
         .last()?
         .0;
-    let name = head.get(start..)?;
+    // 2026-04-10 起陈立发来的: a word of time before the name is not part of it.
+    let said = head.get(start..)?;
+    let name = ["之前", "之后", "以来", "以后", "以前", "起"]
+        .iter()
+        .find_map(|word| said.strip_prefix(word))
+        .unwrap_or(said);
+    let start = head.len() - name.len();
     let length = name.chars().count();
     (has_han(name) && (2..=6).contains(&length)).then(|| Candidate {
         value: Given::Said(Json::from(name)),

@@ -5,11 +5,13 @@
 
 mod again;
 mod aside;
+mod ask_turn;
 mod assemble;
 mod blank_path;
 mod candidate;
 mod candidates;
 mod casual;
+mod cell_turn;
 mod cell_value;
 mod choice;
 mod choice_check;
@@ -35,8 +37,10 @@ mod flag;
 mod follow_up;
 mod foreign;
 mod format_value;
+mod graph_turn;
 mod group;
 mod guess;
+mod han_path;
 mod header_value;
 mod holiday;
 mod implied;
@@ -55,6 +59,7 @@ mod nested_path;
 mod number;
 mod number_value;
 mod parameter;
+mod passive_turn;
 mod phrase;
 mod place_value;
 mod plural;
@@ -72,6 +77,7 @@ mod reserve;
 mod revision_value;
 mod role;
 mod same_day;
+mod search_words;
 mod series;
 mod shares;
 mod sheet;
@@ -136,6 +142,11 @@ pub fn plan(request: &str, candidates: &Candidates, today: Date) -> Plan {
     let asks_how = how_at(&request).is_some_and(|at| !wish.reads_before(at));
     let forbidden = mood::only_forbids(&own_words(&said.to_lowercase()));
     if (past || forbids(&request)) && (!wish.reads() || asks_how || forbidden) && !plan.steps.is_empty() {
+        return refused();
+    }
+    // Thanks and remarks are not searched for.
+    let searched = |step: &crate::plan::Step| step.uses(request.trim().trim_end_matches(['.', '!']));
+    if plan.changing.is_empty() && statement::is_remark(&request) && plan.steps.iter().all(searched) {
         return refused();
     }
     // Parts without a matching tool are reported in `unserved`; the rest of the request must be understood completely.

@@ -92,7 +92,7 @@ fn members(schema: &Value, about: &str, depth: usize) -> Vec<Parameter> {
         .flatten()
         .filter_map(Value::as_str)
         .collect();
-    properties
+    let mut found: Vec<Parameter> = properties
         .iter()
         .take(MOST)
         .filter_map(|(name, schema)| {
@@ -101,7 +101,17 @@ fn members(schema: &Value, about: &str, depth: usize) -> Vec<Parameter> {
                 ..Parameter::read(name, schema.as_object()?, about, depth)
             })
         })
-        .collect()
+        .collect();
+    // `since` is no synonym of `from` beside a parameter `since`.
+    let names: Vec<Label> =
+        found.iter().map(|parameter| Label::new(&parameter.words.join("_"), OWN)).collect();
+    for (place, parameter) in found.iter_mut().enumerate() {
+        let of_other = |label: &Label| {
+            names.iter().enumerate().any(|(other, name)| other != place && name.words == label.words)
+        };
+        parameter.labels.retain(|label| label.strength >= OWN || !of_other(label));
+    }
+    found
 }
 
 impl Parameter {
@@ -262,12 +272,14 @@ fn shape(name: &str, schema: &Map<String, Value>, about: &str, depth: usize) -> 
     }
 }
 
+/// The strength of a parameter's own name as a label.
+const OWN: f32 = 3.0;
 /// Words that introduce a name.
 const NAMING: [&str; 8] = ["named", "called", "titled", "名为", "叫做", "命名为", "名字叫", "取名"];
 
 fn labels_of(words: &[String]) -> Vec<Label> {
     let whole = words.join("_");
-    let mut found = vec![Label::new(&whole, 3.0)];
+    let mut found = vec![Label::new(&whole, OWN)];
     if words.len() > 1 && words.last().is_some_and(|word| word == "name" || word == "title") {
         found.extend(NAMING.iter().map(|name| Label::new(name, 2.4)));
     }

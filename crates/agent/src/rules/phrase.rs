@@ -3,6 +3,7 @@
 use super::labels::Place;
 use super::mention::Reading;
 use super::name::{has_han, stands_alone};
+use super::search_words::{CLOSINGS, FOUND_HAN, HAN_OPENINGS, OPENINGS, SEARCHING, SEARCHING_HAN};
 use super::token::{Kind, Token};
 
 /// A piece of free text with its byte range.
@@ -52,6 +53,18 @@ pub(super) fn after_label<'a>(place: Place, reading: &Reading<'a>) -> Option<Phr
     // 3号会议室: a Chinese name may start with a number.
     let numbered = first.kind == Kind::Number
         && reading.tokens.get(at + 1).is_some_and(|next| next.kind == Kind::Han && next.start == first.end);
+    // 302 会议室: a room after its number.
+    let room = reading.text.get(first.end..).and_then(|rest| {
+        let bare = rest.trim_start();
+        let kind = ["号会议室", "会议室", "室", "教室", "号楼", "楼"]
+            .iter()
+            .find(|kind| bare.starts_with(**kind))?;
+        Some(first.end + rest.len() - bare.len() + kind.len())
+    });
+    if let Some(end) = room.filter(|_| first.kind == Kind::Number) {
+        let text = reading.text.get(first.start..end)?;
+        return Some(Phrase { text, start: first.start, end, after: None });
+    }
     if first.kind == Kind::Han || numbered {
         let rest = &reading.text[first.start..];
         let stop = |c: char| c.is_whitespace() || (!c.is_alphanumeric() && !"-_·".contains(c));
@@ -67,6 +80,15 @@ pub(super) fn after_label<'a>(place: Place, reading: &Reading<'a>) -> Option<Phr
     } else {
         for token in &reading.tokens[at..] {
             let gap = reading.text.get(end..token.start).unwrap_or_default();
+            // `3.2.1` and B1机房 are written without a blank.
+            let glued = gap.is_empty() && token.start > first.start;
+            let dot = glued
+                && token.text == "."
+                && reading.text[token.end..].starts_with(|c: char| c.is_ascii_alphanumeric());
+            if dot || glued && token.kind == Kind::Han && !HAN_ENDS.contains(&token.text) {
+                end = token.end;
+                continue;
+            }
             let stops = token.kind == Kind::Mark
                 || token.kind == Kind::Han
                 || gap.contains('\n')
@@ -115,244 +137,6 @@ pub(super) fn chunks<'a>(reading: &Reading<'a>) -> Vec<Phrase<'a>> {
     found
 }
 
-/// Openings of requests before their topic. If one is a prefix of another, the longer one is listed first.
-const OPENINGS: [&str; 113] = [
-    "what did i say about",
-    "what did you say about",
-    "what did we decide about",
-    "what did i tell you about",
-    "what do we know about",
-    "what do you know about",
-    "have we ever talked about",
-    "have we talked about",
-    "have we ever discussed",
-    "have we discussed",
-    "have we ever mentioned",
-    "have we mentioned",
-    "did we talk about",
-    "did we discuss",
-    "did we mention",
-    "what did we say about",
-    "我们之前聊过",
-    "咱们之前聊过",
-    "之前咱们聊过",
-    "之前我们聊过",
-    "我们聊过",
-    "我们之前说过",
-    "我们之前提到过",
-    "我们提到过",
-    "which tool could help me",
-    "which tool can help me",
-    "which tools can",
-    "which tool can",
-    "which tool",
-    "what tool can",
-    "is there a tool that can",
-    "is there any tool that can",
-    "is there a tool to",
-    "is there a tool for",
-    "a tool that can",
-    "a tool to",
-    "a tool for",
-    "tools for",
-    "有没有",
-    "有什么",
-    "关于",
-    "pages about",
-    "articles about",
-    "news about",
-    "can you please",
-    "could you please",
-    "can you",
-    "could you",
-    "would you",
-    "please",
-    "i want to",
-    "i'd like to",
-    "i would like to",
-    "i need to",
-    "help me",
-    "let's",
-    "search the web for",
-    "search the internet for",
-    "search online for",
-    "search web for",
-    "search for",
-    "search the web about",
-    "look up",
-    "look for",
-    "google",
-    "find information about",
-    "find information on",
-    "find out about",
-    "find out",
-    "find me",
-    "find",
-    "search",
-    "tell me about",
-    "show me",
-    "get me",
-    "what is",
-    "what are",
-    "do a web search for",
-    "web search for",
-    "the latest news about",
-    "请帮我",
-    "请你",
-    "请",
-    "麻烦你",
-    "麻烦",
-    "帮我",
-    "帮忙",
-    "我想要",
-    "我想",
-    "我要",
-    "我需要",
-    "能不能",
-    "可以",
-    "给我",
-    "在网上",
-    "上网",
-    "在网络上",
-    "到网上",
-    "去网上",
-    "找找",
-    "找一下",
-    "搜下",
-    "搜索一下",
-    "搜索",
-    "搜一下",
-    "搜",
-    "查找一下",
-    "查找",
-    "查一下",
-    "查询一下",
-    "查询",
-    "查查",
-    "查",
-];
-const CLOSINGS: [&str; 40] = [
-    "earlier in this chat",
-    "in this chat",
-    "in this conversation",
-    "earlier",
-    "in the knowledge graph",
-    "in my mailbox",
-    "in my inbox",
-    "都记了些什么",
-    "记了些什么",
-    "记了什么",
-    "in our conversation",
-    "in our chat",
-    "before",
-    "没有",
-    "帮我找找",
-    "帮我找一下",
-    "帮我查查",
-    "有哪些",
-    "for me",
-    "please",
-    "on the web",
-    "on the internet",
-    "online",
-    "on google",
-    "吗",
-    "呢",
-    "吧",
-    "一下",
-    "的信息",
-    "的资料",
-    "的内容",
-    "的相关信息",
-    "的网页",
-    "谢谢",
-    "?",
-    "？",
-    ".",
-    "。",
-    "!",
-    "！",
-];
-
-/// Words of a search request that are not part of the query.
-const SEARCHING: &str = " search find look google browse web internet online net the a an any some anything something stuff \
-info information news articles article pages page posts results result for about on of me up up- us in from out regarding \
-related to please can could you i i'd i'll like want need know learn get give show tell check see past last this week month \
-year day days today hey hi hello pls quickly quick just now there is are do did have has what's whats new lookup query \
-websites sites links read through over research dig let my it ";
-/// The Chinese equivalents; longer entries come first.
-const SEARCHING_HAN: [&str; 44] = [
-    "我想了解一下",
-    "我想知道",
-    "我想了解",
-    "想了解一下",
-    "想知道",
-    "想了解",
-    "帮我看看",
-    "网上有没有",
-    "网上有什么",
-    "有没有什么",
-    "百度一下",
-    "谷歌一下",
-    "搜索一下",
-    "搜一搜",
-    "搜搜看",
-    "找一找",
-    "查一查",
-    "了解一下",
-    "看一下",
-    "看看",
-    "搜搜",
-    "有哪些",
-    "最近一周",
-    "最近一个月",
-    "过去一年",
-    "最近一年",
-    "今天",
-    "本周",
-    "网上",
-    "一下",
-    "相关的",
-    "有关于",
-    "关于",
-    "有关",
-    "百度",
-    "谷歌",
-    "上",
-    "下",
-    "工具可以",
-    "工具能",
-    "工具",
-    "哪个",
-    "哪些",
-    "什么",
-];
-/// Chinese suffixes after the query.
-const FOUND_HAN: [&str; 22] = [
-    "的相关新闻",
-    "的最新消息",
-    "的最新新闻",
-    "相关的新闻",
-    "的新闻",
-    "的消息",
-    "的文章",
-    "的资讯",
-    "的报道",
-    "的网页",
-    "的资料",
-    "的工具",
-    "相关资料",
-    "相关新闻",
-    "方面的信息",
-    "之类的",
-    "怎么样了",
-    "好吗",
-    "行吗",
-    "可以吗",
-    "啊",
-    "呀",
-];
-
 /// Whether a part of a request only gives the number of results: `give me 10 results`, 搜 5 条.
 fn only_counts(part: &str) -> bool {
     let counted =
@@ -364,25 +148,6 @@ fn only_counts(part: &str) -> bool {
             || lower.starts_with("thank")
             || lower.starts_with("谢"))
 }
-
-/// Chinese search verbs that may follow other opening words.
-const HAN_OPENINGS: [&str; 15] = [
-    "找几篇",
-    "找几条",
-    "几篇",
-    "几条",
-    "搜",
-    "查查",
-    "查一下",
-    "查下",
-    "搜一下",
-    "搜下",
-    "搜搜",
-    "搜索",
-    "找找",
-    "找一下",
-    "检索",
-];
 
 /// Whether a text consists only of words of a search request.
 fn only_asks(text: &str) -> bool {
@@ -476,10 +241,9 @@ pub(super) fn searched<'a>(rest: &Phrase<'a>, tool_words: &[String]) -> Option<(
             led.then_some(at + verb.len())
         })
     })?;
-    let text = &rest.text[after..];
-    let start = rest.start + after + text.len() - text.trim_start().len();
-    let text = text.trim();
+    let text = rest.text[after..].trim();
     let text = text.strip_prefix("the ").or_else(|| text.strip_prefix("一下")).unwrap_or(text).trim_start();
+    let start = rest.start + (text.as_ptr() as usize - rest.text.as_ptr() as usize);
     let end = text.find([',', '，', '。', '?', '？']).unwrap_or(text.len());
     // `… and send it`: the next order is not part of the query.
     let next = text
@@ -539,7 +303,13 @@ pub(super) fn remainder<'a>(reading: &Reading<'a>) -> Option<Phrase<'a>> {
         let before = text;
         text = text.trim_end();
         for closing in CLOSINGS {
-            if let Some(rest) = text.strip_suffix(closing).filter(|rest| !rest.trim().is_empty()) {
+            // An English closing is a whole word.
+            let whole = |rest: &&str| {
+                !closing.starts_with(|c: char| c.is_ascii_alphabetic())
+                    || !rest.ends_with(|c: char| c.is_ascii_alphanumeric())
+            };
+            let shorter = text.strip_suffix(closing).filter(|rest| !rest.trim().is_empty());
+            if let Some(rest) = shorter.filter(whole) {
                 text = rest;
             }
         }

@@ -152,6 +152,11 @@ pub(super) fn sender(scene: &Scene<'_>) -> Option<(usize, usize)> {
         None => at,
     };
     let start = text[..at].char_indices().rev().take_while(|(_, c)| name(*c)).last()?.0;
+    // 2026-04-10 起陈立发来的: a word of time before the name is not part of it.
+    let time = ["之前", "之后", "以来", "以后", "以前", "起"]
+        .iter()
+        .find(|word| text[start..at].starts_with(**word));
+    let start = start + time.map_or(0, |word| word.len());
     let length = text[start..at].chars().count();
     (2..=5).contains(&length).then_some((start, at))
 }

@@ -1,13 +1,13 @@
 //! Messages for plans that lack something: the parameter, its tool, and how to phrase it.
 
-use toolhub_core::lang::Text;
+use toolhub_core::lang::LocalizedText;
 
 use super::parameter::{Parameter, Shape};
 use super::role::Role;
 
 /// The request is a prohibition or a question, not an order.
-pub(super) fn no_order(request: &str) -> Text {
-    Text::new(
+pub(super) fn no_order(request: &str) -> LocalizedText {
+    LocalizedText::new(
         format!(
             "nothing was run: `{request}` says what not to do, or asks about it; say only what is to be done"
         ),
@@ -16,20 +16,30 @@ pub(super) fn no_order(request: &str) -> Text {
 }
 
 /// No tool fits.
-pub(super) fn no_tool(part: &str) -> Text {
-    Text::new(
+pub(super) fn no_tool(part: &str) -> LocalizedText {
+    LocalizedText::new(
         format!("no tool fits `{part}`: say it in other words, or name a tool"),
         format!("没有合适的工具可以完成 `{part}`：请换个说法，或直接写出工具名"),
     )
 }
 
+/// A series of values needs more calls than one sentence may make.
+pub(super) fn too_many(tool: &str, calls: usize, most: usize) -> LocalizedText {
+    LocalizedText::new(
+        format!(
+            "`{tool}` would be called {calls} times, and one sentence may make {most} calls: split the request"
+        ),
+        format!("`{tool}` 需要调用 {calls} 次，而一句话最多 {most} 次：请拆分请求"),
+    )
+}
+
 /// A tool was found, but the request does not give one of its required parameters.
-pub(super) fn missing(tool: &str, parameter: &Parameter) -> Text {
+pub(super) fn missing(tool: &str, parameter: &Parameter) -> LocalizedText {
     let (en, zh) = how_to_say(parameter);
     let about = parameter.description.split(['\n', '。']).next().unwrap_or_default().trim();
     let about = if about.is_empty() { String::new() } else { format!(" ({about})") };
     let name = &parameter.name;
-    Text::new(
+    LocalizedText::new(
         format!("`{tool}` needs `{name}`{about}: {en}"),
         format!("`{tool}` 还缺少 `{name}`{about}：{zh}"),
     )

@@ -337,6 +337,12 @@ fn before(reading: &Reading<'_>) -> Option<Span> {
             })
         })?,
     };
+    // 给“消息网关”这个实体: the name is the text inside the quotes.
+    if pointed.is_some()
+        && let Some(quoted) = super::sheet::quoted_at(reading, None, Some(head.len()))
+    {
+        return Some(quoted);
+    }
     let start = head
         .rfind(|c: char| c.is_whitespace() || "把将给从，,".contains(c))
         .map_or(0, |at| at + head[at..].chars().next().map_or(1, char::len_utf8));
@@ -372,7 +378,14 @@ pub(super) fn thing_at(reading: &Reading<'_>, from: usize) -> Option<Span> {
         "name", "字",
     ];
     loop {
-        while reading.tokens.get(at).is_some_and(|token| token.is_any(&announces)) {
+        // `the entity Node Exporter`: two capitalised words are a name.
+        let named = |at: usize| {
+            at > 0
+                && [at, at + 1]
+                    .iter()
+                    .all(|at| reading.tokens.get(*at).is_some_and(|token| token.is_capital()))
+        };
+        while reading.tokens.get(at).is_some_and(|token| token.is_any(&announces)) && !named(at) {
             at += 1;
         }
         // `entity in the graph: X`: the location precedes the name.

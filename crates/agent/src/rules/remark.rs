@@ -10,7 +10,9 @@ use super::token::{Kind, is_han, tokens};
 use super::verb_class::VERBS;
 
 /// Verbs of a statement about a thing.
-const STATES: [&str; 28] = [
+const STATES: [&str; 36] = [
+    " left us ",
+    " left the ",
     " is ",
     " are ",
     " isn't ",
@@ -27,7 +29,13 @@ const STATES: [&str; 28] = [
     " holds ",
     " got ",
     " became ",
-    " became ",
+    " clashes ",
+    " overlaps ",
+    " conflicts ",
+    " collides ",
+    " went ",
+    " came ",
+    " arrived ",
     " no longer ",
     " turned ",
     " belongs ",
@@ -173,6 +181,14 @@ fn statement(text: &str, masked: &str, places: (usize, usize)) -> Option<String>
     }
     if let Some(speaker) = SPEAKERS.iter().find(|speaker| head.starts_with(**speaker)) {
         let own = literal::find(text.get(speaker.len()..places.0)?);
+        // `We no longer buy from Old Supplier Ltd, so remove that entity`: the only name.
+        if own.is_empty() {
+            let name = super::again::capital_name(text.get(..places.0)?, &[])?;
+            let entity = ["that entity", "this entity", "the entity", "that node"]
+                .iter()
+                .any(|kind| has_word(&masked[places.1..], kind));
+            return entity.then(|| pointed(order, &name)).flatten();
+        }
         let [one] = own.as_slice() else { return None };
         let (start, end) = (speaker.len() + one.start, speaker.len() + one.end);
         let before = text.get(..start)?.trim_end();
@@ -202,7 +218,17 @@ fn statement(text: &str, masked: &str, places: (usize, usize)) -> Option<String>
     if said.contains(inner) || masked.get(at..places.0)?.contains('#') {
         return None;
     }
-    pointed(order, text.get(..at)?.trim())
+    let thing = text.get(..at)?.trim();
+    pointed(order, thing.strip_prefix("Both ").unwrap_or(thing))
+}
+
+/// The number of things in `A and B`, `A, B and C`.
+fn members(thing: &str) -> usize {
+    thing.split(" and ").flat_map(|part| part.split(", ")).filter(|part| !part.trim().is_empty()).count()
+}
+
+fn counted(word: &str) -> usize {
+    ["two", "three", "four"].iter().position(|count| word.eq_ignore_ascii_case(count)).map_or(0, |at| at + 2)
 }
 
 /// Replaces the pronoun in an order with the thing it refers to.
@@ -224,6 +250,24 @@ fn pointed(order: &str, thing: &str) -> Option<String> {
             continue;
         }
         let next = all.get(at + 1).filter(|next| next.kind == Kind::Word && free(next.start));
+        // `stage those two in …`, `delete these two entities`: all things of the statement.
+        if token.is_any(&["these", "those"])
+            && next.is_some_and(|next| next.is_any(&["two", "three", "four"]))
+            && let Some(count) = next
+            && members(thing) == counted(count.text)
+        {
+            let after = all.get(at + 2).filter(|after| after.kind == Kind::Word && free(after.start));
+            let kind = after.filter(|after| {
+                !lexicon::spots(after.text, &tokens(after.text), &|_| false).is_empty()
+                    || after.is_any(&["files", "things", "ones"])
+            });
+            let object = match kind {
+                Some(kind) if !thing_has_kind => format!("the {} {thing}", kind.text),
+                _ => thing.to_owned(),
+            };
+            let end = kind.map_or(count.end, |kind| kind.end);
+            return Some(format!("{}{object}{}", &order[..token.start], &order[end..]));
+        }
         if next.is_some_and(|next| next.is_any(&["one", "ones"])) {
             let end = all[at + 1].end;
             return Some(format!("{}{thing}{}", &order[..token.start], &order[end..]));
@@ -346,6 +390,12 @@ fn chinese(text: &str) -> Option<String> {
     // An order with its own object does not refer to the subject of the statement.
     let rest = order.get(verb.end..)?.replace('它', "");
     let known = [
+        "整列",
+        "整行",
+        "这一列",
+        "这一行",
+        "这列",
+        "这行",
         "掉",
         "了",
         "吧",
@@ -362,8 +412,13 @@ fn chinese(text: &str) -> Option<String> {
         "至",
         "入",
     ];
+    let rest = rest.trim_end_matches(['。', '！', '!', '.', ' ']).to_owned();
     let rest_start = rest.trim_start_matches(|c: char| c.is_whitespace());
-    let goes_on = known.iter().any(|word| rest_start.starts_with(word))
+    let placed = ["，仓库是", "，仓库在", "，仓库为", "，在", "，仓库"]
+        .iter()
+        .any(|word| rest_start.starts_with(word));
+    let goes_on = placed
+        || known.iter().any(|word| rest_start.starts_with(word))
         || rest_start.is_empty()
         || order[..verb.end].ends_with(['为', '成', '到', '进', '至', '入']);
     goes_on.then(|| format!("{place}把 {thing} {manner}{}{rest}", &order[..verb.end]))
@@ -415,7 +470,8 @@ pub(super) fn without_reason(text: &str) -> Option<String> {
         .split(' ')
         .skip(1)
         .any(|word| word.starts_with(|c: char| c.is_ascii_uppercase()) && word != "I")
-        || super::statement_words::asks_for_more(reason);
+        || super::statement_words::asks_for_more(reason)
+        || super::statement_words::retracts(reason);
     (plain && ordered && !named && (english || chinese)).then(|| text[..at].trim_end().to_owned())
 }
 

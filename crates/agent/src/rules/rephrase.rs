@@ -5,6 +5,7 @@ use super::again;
 use super::casual;
 use super::literal::{self, Found, Literal};
 use super::nested_path;
+use super::passive_turn;
 use super::pretext;
 use super::remark;
 use super::spelling;
@@ -23,13 +24,14 @@ const OPEN: [&str; 16] = [
 /// Applies all rewriting steps to the request.
 pub(super) fn rephrased(text: &str) -> String {
     let mut text = text.to_owned();
-    let steps: [fn(&str) -> Option<String>; 16] = [
+    let steps: [fn(&str) -> Option<String>; 17] = [
         casual::plain,
         again::told,
         pretext::without,
         statement::without,
         turn::plain,
         flagged,
+        passive_turn::parts,
         with_name,
         spelling::corrected,
         joined,
@@ -41,7 +43,10 @@ pub(super) fn rephrased(text: &str) -> String {
         nested_path::joined,
         verbless::with_verbs,
     ];
-    for step in steps {
+    // A rewritten order may be the input of an earlier step.
+    let again: [fn(&str) -> Option<String>; 5] =
+        [pretext::without, statement::without, turn::plain, remark::without_lead, remark::without_reason];
+    for step in steps.into_iter().chain(again) {
         if let Some(other) = step(&text) {
             text = other;
         }
@@ -70,8 +75,14 @@ pub(super) fn has_word(text: &str, word: &str) -> bool {
     })
 }
 
-/// ，不要进回收站: rewrites a flag that is expressed as a negation.
+/// ，不要进回收站: rewrites flags that are expressed as negations.
 fn flagged(text: &str) -> Option<String> {
+    const MOST_FLAGS: usize = 3;
+    let first = one_flag(text)?;
+    Some((1..MOST_FLAGS).fold(first, |text, _| one_flag(&text).unwrap_or(text)))
+}
+
+fn one_flag(text: &str) -> Option<String> {
     const TABLE: &str = include_str!("../../data/negated_flags.tsv");
     let literals = literal::find(text);
     let masked = masked(text, &literals);
@@ -89,7 +100,17 @@ fn flagged(text: &str) -> Option<String> {
             .unwrap_or(before)
             .trim_end_matches([',', '，', ' ']);
         let gap = if plain.is_ascii() { " " } else { "，" };
-        format!("{before}{gap}{plain}{}", &text[at + length..])
+        let rest = &text[at + length..];
+        // The flag may be told twice: `permanently, it should not stay in the trash`.
+        let others = format!("{} {}", &masked[..at], &masked[at + length..]);
+        let told = has_word(&others, plain) || !plain.is_ascii() && others.contains(plain);
+        let rest =
+            if before.is_empty() { rest.trim_start_matches(['：', ':', '，', ',', ' ']) } else { rest };
+        match (told, before.is_empty()) {
+            (true, _) => format!("{before}{rest}"),
+            (false, true) => format!("{rest}{gap}{plain}"),
+            (false, false) => format!("{before}{gap}{plain}{rest}"),
+        }
     })
 }
 
@@ -175,6 +196,7 @@ fn with_cells(text: &str, masked: &str, literals: &[Found]) -> Option<String> {
             !value.is_empty()
                 && value.split(' ').count() <= 4
                 && !VERBS.english.contains_key(first)
+                && first != "then"
                 && !value.contains(',')
         });
         if let (Some(joint), true) = (joint, plain) {
@@ -275,20 +297,57 @@ fn with_particle(text: &str) -> Option<String> {
     None
 }
 
+/// The verb of a past participle: `renamed` of `rename`, `written` of `write`.
+pub(super) fn verb_of(word: &str) -> Option<String> {
+    const IRREGULAR: [(&str, &str); 10] = [
+        ("written", "write"),
+        ("sent", "send"),
+        ("cut", "create"),
+        ("made", "make"),
+        ("put", "put"),
+        ("set", "set"),
+        ("shown", "show"),
+        ("drawn", "draw"),
+        ("built", "build"),
+        ("taken", "take"),
+    ];
+    if ["called", "named", "titled"].contains(&word) {
+        return Some("rename".to_owned());
+    }
+    if let Some((_, verb)) = IRREGULAR.iter().find(|(participle, _)| *participle == word) {
+        return Some((*verb).to_owned());
+    }
+    let root = word.strip_suffix("ed")?;
+    let mut forms = vec![root.to_owned(), format!("{root}e")];
+    forms.extend(root.strip_suffix('i').map(|root| format!("{root}y")));
+    if let Some(shorter) = root.char_indices().next_back().map(|(at, _)| &root[..at])
+        && shorter.ends_with(|c: char| root.ends_with(c))
+    {
+        forms.push(shorter.to_owned());
+    }
+    forms
+        .into_iter()
+        .find(|form| VERBS.english.contains_key(form) || ["fetch", "list", "read"].contains(&form.as_str()))
+}
+
+/// Phrases between the object and the participle of a passive order.
+pub(super) const PASSIVES: [&str; 12] = [
+    " should be ",
+    " must be ",
+    " needs to be ",
+    " need to be ",
+    " has to be ",
+    " have to be ",
+    " is to be ",
+    " are to be ",
+    " should now be ",
+    " ought to be ",
+    " is supposed to be ",
+    " are supposed to be ",
+];
+
 /// `X should be renamed to Y`, `I want X deleted`: moves the verb to the front.
 fn active(text: &str) -> Option<String> {
-    const PASSIVES: [&str; 10] = [
-        " should be ",
-        " must be ",
-        " needs to be ",
-        " need to be ",
-        " has to be ",
-        " have to be ",
-        " is to be ",
-        " are to be ",
-        " should now be ",
-        " ought to be ",
-    ];
     const WISHES: [&str; 7] =
         ["i want ", "i need ", "i'd like ", "i would like ", "we want ", "we need ", "i'd love "];
     let literals = literal::find(text);
@@ -296,20 +355,6 @@ fn active(text: &str) -> Option<String> {
     if is_open(&masked) {
         return None;
     }
-    let verb_of = |word: &str| -> Option<String> {
-        if ["called", "named", "titled"].contains(&word) {
-            return Some("rename".to_owned());
-        }
-        let root = word.strip_suffix("ed")?;
-        let mut forms = vec![root.to_owned(), format!("{root}e")];
-        forms.extend(root.strip_suffix('i').map(|root| format!("{root}y")));
-        if let Some(shorter) = root.char_indices().next_back().map(|(at, _)| &root[..at])
-            && shorter.ends_with(|c: char| root.ends_with(c))
-        {
-            forms.push(shorter.to_owned());
-        }
-        forms.into_iter().find(|form| VERBS.english.contains_key(form))
-    };
     let first_word = |from: usize| {
         let rest = masked.get(from..)?;
         let end = rest.find(|c: char| !c.is_ascii_alphabetic()).unwrap_or(rest.len());
@@ -330,6 +375,7 @@ fn active(text: &str) -> Option<String> {
     {
         // `a.xlsx: the sheet X should …`: the text before a colon is kept.
         let start = masked[..at].rfind([':', ';', '.', ',']).map_or(0, |mark| mark + 1);
+        let start = masked[start..].strip_prefix(" so ").map_or(start, |_| start + " so".len());
         let own = masked.get(start..at)?.trim_start();
         let begins_with_verb =
             own.split(' ').next().is_some_and(|word| VERBS.english.contains_key(word) || word == "please");
@@ -337,7 +383,17 @@ fn active(text: &str) -> Option<String> {
             return None;
         }
         let prefix = if start == 0 { String::new() } else { format!("{} ", &text[..start]) };
-        return rewrite(&prefix, (start, at), at + passive.len());
+        // `X is wrong and has to be deleted`: the statement before `and` is not part of the object.
+        let said = [" is ", " are ", " was ", " were "]
+            .iter()
+            .filter_map(|state| masked[start..at].find(state))
+            .min();
+        let end = said
+            .map(|said| start + said)
+            .filter(|said| masked[*said..at].ends_with(" and") && !masked[*said..at].contains('#'))
+            .unwrap_or(at);
+        let order = rewrite(&prefix, (start, end), at + passive.len())?;
+        return Some(turn::first_place(&order).unwrap_or(order));
     }
     let wish = WISHES.iter().find(|wish| masked.starts_with(**wish))?;
     let all = tokens(text);
@@ -347,6 +403,7 @@ fn active(text: &str) -> Option<String> {
             && token.kind == Kind::Word
             && masked.get(token.start..token.end).is_some_and(|word| verb_of(word).is_some())
             && !masked[..token.start].trim_end().ends_with("the")
+            && !masked[..token.start].trim_end().ends_with(',')
             && !["called", "named", "titled"].contains(&token.text.to_lowercase().as_str())
     })?;
     let object = masked.get(wish.len()..participle.start)?;

@@ -2,7 +2,7 @@
 //! change affects another object than the named one.
 
 use serde_json::Value;
-use toolhub_core::lang::Text;
+use toolhub_core::lang::LocalizedText;
 
 use super::extent::{self, Extent};
 use super::labels;
@@ -73,7 +73,8 @@ pub(super) fn check(request: &str, plan: &mut Plan) {
         .collect();
     let mood = mood::first(&own);
     for step in plan.steps.iter().filter(|step| changing.contains(&step.id)) {
-        let mut reasons: Vec<Text> = mood.map(no_order).into_iter().collect();
+        let mut reasons: Vec<LocalizedText> = mood.map(no_order).into_iter().collect();
+        reasons.extend(retracted(&own));
         reasons.extend(other_object(&own, step));
         reasons.extend(unclear_ends(&lower, step));
         for (name, slot) in &step.arguments {
@@ -88,6 +89,45 @@ pub(super) fn check(request: &str, plan: &mut Plan) {
             None => plan.unproven.push(Unproven { step: step.id.clone(), reasons }),
         }
     }
+}
+
+/// Phrases that take the order beside them back.
+const RETRACTIONS: [&str; 26] = [
+    "再想想",
+    "再考虑",
+    "我自己来",
+    "我自己删",
+    "我自己处理",
+    "我自己改",
+    "，算了",
+    "开玩笑",
+    "逗你",
+    "先等等",
+    "再说吧",
+    "kidding",
+    "a joke",
+    "never mind",
+    "nevermind",
+    "let me think",
+    "think about it",
+    "do it myself",
+    "do that myself",
+    "handle it myself",
+    "on second thought",
+    "scratch that",
+    "changed my mind",
+    "i'll handle it",
+    "not sure about",
+    "等我消息",
+];
+
+/// `delete email 5, just kidding`, 取消日程 ev-3，我再想想: the reason not to run an order that is taken back.
+fn retracted(own: &str) -> Option<LocalizedText> {
+    let phrase = RETRACTIONS.iter().find(|phrase| own.contains(**phrase))?;
+    Some(LocalizedText::new(
+        format!("`{phrase}` takes the order back: say only what is to be done"),
+        format!("“{phrase}”表示收回了这个请求：请只说要做的事"),
+    ))
 }
 
 fn value(slot: &Slot) -> Option<Value> {
@@ -132,7 +172,7 @@ fn set_ends(lower: &str, step: &mut Step) {
 }
 
 /// `rename A, B`: no word gives the direction.
-fn unclear_ends(lower: &str, step: &Step) -> Option<Text> {
+fn unclear_ends(lower: &str, step: &Step) -> Option<LocalizedText> {
     let name = words(step.tool.as_ref()?.as_str());
     if !name.iter().any(|word| ["rename", "move", "copy"].contains(&word.as_str())) {
         return None;
@@ -165,15 +205,15 @@ fn unclear_ends(lower: &str, step: &Step) -> Option<Text> {
     ["", "and", "和", "与"].contains(&between).then(unclear)
 }
 
-fn unclear() -> Text {
-    Text::new(
+fn unclear() -> LocalizedText {
+    LocalizedText::new(
         "the request does not tell which of the two becomes the other: say it as `A to B`",
         "请求没有说明哪一个变成哪一个：请说“把 A 改成 B”",
     )
 }
 
 /// `delete the file of user X`: the object is the file, not the user. `write a mail`: the mail is not to be sent yet.
-fn other_object(own: &str, step: &Step) -> Option<Text> {
+fn other_object(own: &str, step: &Step) -> Option<LocalizedText> {
     let name = words(step.tool.as_ref()?.as_str());
     let ends = |word: &&String| ENDING.contains(&word.as_str());
     let about: Vec<String> = name.iter().filter(|word| !ends(word)).map(|word| labels::stem(word)).collect();
@@ -214,38 +254,38 @@ fn other_object(own: &str, step: &Step) -> Option<Text> {
         && ["邮件", "封信", "写信"].iter().any(|word| own.contains(word))
         && !own.contains(['发', '寄', '回']);
     (sends && (drafts && !said.contains(&"send") || drafts_han)).then(|| {
-        Text::new(
+        LocalizedText::new(
             "the request asks to write a message, and not to send it: say `send` to have it sent",
             "请求说的是写邮件，没有说发送：若要发送，请说“发送”",
         )
     })
 }
 
-fn object(head: &str) -> Text {
-    Text::new(
+fn object(head: &str) -> LocalizedText {
+    LocalizedText::new(
         format!("the request is about `{head}`, which is not what this tool changes"),
         format!("请求针对的是“{head}”，而不是这个工具所改的对象"),
     )
 }
 
-fn no_order(mood: Mood) -> Text {
+fn no_order(mood: Mood) -> LocalizedText {
     match mood {
-        Mood::Question => Text::new(
+        Mood::Question => LocalizedText::new(
             "nothing was run: this is a question, and what would be run changes something; say it as an order to have it done",
             "没有执行：这是一个问题，而要执行的操作会改变数据；若要执行，请直接说要做的事",
         ),
-        Mood::Intent => Text::new(
+        Mood::Intent => LocalizedText::new(
             "nothing was run: this tells what you will do, and what would be run changes something; say it as an order to have it done",
             "没有执行：这说的是您自己打算做的事，而要执行的操作会改变数据；若要执行，请直接说要做的事",
         ),
-        Mood::Told => Text::new(
+        Mood::Told => LocalizedText::new(
             "nothing was run: this tells what was done, and what would be run changes something; say it as an order to have it done",
             "没有执行：这说的是已经做过的事，而要执行的操作会改变数据；若要执行，请直接说要做的事",
         ),
     }
 }
 
-fn not_whole(parameter: &str, extent: Extent) -> Text {
+fn not_whole(parameter: &str, extent: Extent) -> LocalizedText {
     let (en, zh) = match extent {
         Extent::Part => ("is only a part of the numbers that are named", "只是所说数字中的一部分"),
         Extent::Count => ("is a count in the request, and not a position", "在请求中是数量，而不是位置"),
@@ -255,7 +295,7 @@ fn not_whole(parameter: &str, extent: Extent) -> Text {
         }
         Extent::Negative => ("is negative", "是负数"),
     };
-    Text::new(
+    LocalizedText::new(
         format!("the number for `{parameter}` {en}: say it as `{parameter} = …`"),
         format!("`{parameter}` 的数字{zh}：请写成 `{parameter} = …`"),
     )

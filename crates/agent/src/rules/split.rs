@@ -341,10 +341,17 @@ fn both_ask(reading: &Reading<'_>, comma: usize) -> bool {
 
 /// ev-88 的邀请接受，ev-89 的邀请拒绝掉: whether another thing of the same kind with its own verb follows.
 fn begins_with_other(reading: &Reading<'_>, comma: usize, at: usize) -> bool {
+    // ，邮件 mail-72 删掉: the noun of the thing may precede its name.
+    let rest = reading.tokens.get(at).and_then(|token| reading.text.get(token.start..)).unwrap_or_default();
+    let kind = ["邮件", "日程", "会议"].iter().find(|kind| rest.starts_with(**kind));
+    let at = at + kind.map_or(0, |kind| kind.chars().count());
     let Some(token) = reading.tokens.get(at).filter(|_| reading.tokens[comma].text != "、") else {
         return false;
     };
-    let code = |value: &Value| matches!(value, Value::Literal(Literal::Code(_) | Literal::Mail(_)));
+    let code = |value: &Value| {
+        matches!(value, Value::Literal(Literal::Code(_) | Literal::Mail(_)))
+            || kind.is_some() && matches!(value, Value::Number(_))
+    };
     let begins = reading.mentions.iter().any(|mention| mention.start == token.start && code(&mention.value));
     let comma = &reading.tokens[comma];
     let before = reading.mentions.iter().any(|mention| mention.end <= comma.start && code(&mention.value));
@@ -438,6 +445,10 @@ fn begins_verb(reading: &Reading<'_>, at: usize) -> bool {
         }
         Kind::Han => {
             let rest = &reading.text[token.start..];
+            // ，抄送 a@b.cn adds a recipient.
+            if rest.starts_with("抄送") && at > 0 {
+                return false;
+            }
             // 放在 E2 is a location, not a separate order.
             let spots = lexicon::spots(rest, &super::token::tokens(rest), &|_| false);
             let first = spots.first().filter(|spot| {

@@ -7,7 +7,7 @@ use super::literal;
 use super::name::has_han;
 use super::rephrase::{has_word, is_open, masked};
 use super::split;
-use super::statement_words::{SUBJECTS, asks_for_more, binds, loosened};
+use super::statement_words::{SUBJECTS, asks_for_more, binds, loosened, retracts};
 use super::token::{is_han, tokens};
 use super::verb_class::VERBS;
 
@@ -34,6 +34,13 @@ const STATES: [&str; 30] = [
     "is", "are", "was", "were", "has", "have", "had", "isn't", "aren't", "wasn't", "needs", "need", "got",
     "gets", "keeps", "keep", "looks", "seems", "became", "went", "left", "came", "broke", "fell", "wants",
     "want", "asked", "asks", "moved", "says",
+];
+/// Verbs of a remark without a subject.
+const CLASHES: [&str; 4] = ["clashes", "overlaps", "conflicts", "collides"];
+/// Irregular past forms after a personal pronoun.
+const IRREGULAR: [&str; 22] = [
+    "hit", "sold", "saw", "read", "sent", "had", "did", "went", "made", "took", "found", "wrote", "paid",
+    "bought", "met", "spoke", "forgot", "told", "heard", "lost", "gave", "knew",
 ];
 /// Words that select or keep items for the order beside a statement. A reason after `because` may contain them.
 const PICKING: [&str; 15] = [
@@ -92,11 +99,14 @@ fn is_statement(said: &str) -> bool {
         |word: &str| word.len() > 4 && word.ends_with("ed") && !["called", "named", "titled"].contains(&word);
     let states = words.iter().any(|word| {
         STATES.contains(word)
+            || CLASHES.contains(word)
             || word.ends_with("'s")
             || word.ends_with("'re")
             || word.ends_with("'ve")
-            || is_subject(first) && past(word)
+            || is_subject(first) && (past(word) || IRREGULAR.contains(word))
     }) || past(last);
+    // A statement with an indefinite pronoun and `can`.
+    let states = states || ["nobody", "everyone", "everybody"].contains(first) && words.contains(&"can");
     let orders = VERBS.english.contains_key(*first) || split::is_verb(first);
     plain
         && words.len() <= LONGEST
@@ -105,6 +115,23 @@ fn is_statement(said: &str) -> bool {
         && !said.contains("n't ")
         && states
         && (is_subject(first) || !orders)
+}
+
+/// `Thanks, that was all I needed`: whether a whole request is only thanks or a remark.
+pub(super) fn is_remark(request: &str) -> bool {
+    let lower = request.trim().to_lowercase();
+    let leads = [
+        "thanks",
+        "thank you",
+        "that was ",
+        "that web page ",
+        "that's ",
+        "this was ",
+        "it was ",
+        "ok thanks",
+        "great, ",
+    ];
+    leads.iter().any(|lead| lower.starts_with(lead)) && !lower.contains('?')
 }
 
 /// Whether a text starts with an order, after polite words.
@@ -148,6 +175,11 @@ pub(super) fn begins_order(masked: &str) -> bool {
 fn past_place(masked: &str) -> Option<&str> {
     let lead =
         ["in ", "on ", "for ", "inside ", "as a dry run"].iter().find(|lead| masked.starts_with(**lead))?;
+    // `in # replace …`
+    let bare = masked[lead.len()..].trim_start_matches('#');
+    if bare.len() < masked.len() - lead.len() && bare.starts_with(' ') {
+        return Some(bare.trim_start());
+    }
     let (head, rest) = masked.split_once(", ")?;
     let plain = head.split(' ').count() <= 8 && !head.contains(['.', ';', '?']);
     (plain && (head.contains('#') || lead.starts_with("as a "))).then_some(rest)
@@ -160,7 +192,8 @@ pub(super) fn points_back(masked: &str) -> bool {
         .replace(" them a ", " ")
         .replace(" him a ", " ")
         .replace(" her a ", " ")
-        .replace(" it's ", " ");
+        .replace(" it's ", " ")
+        .replace(" saying that ", " ");
     ["it", "them", "him", "her", "that one", "this one", "those", "these", "that"]
         .iter()
         .any(|word| has_word(&plain, word))
@@ -206,7 +239,11 @@ fn leading(text: &str) -> Option<String> {
 }
 
 fn trailing(text: &str) -> Option<String> {
-    const STARTS: [&str; 42] = [
+    const STARTS: [&str; 46] = [
+        "i'd like to read",
+        "i want to read",
+        "i need whatever",
+        "everything in it was",
         "it has",
         "that was",
         "this was",
@@ -260,21 +297,81 @@ fn trailing(text: &str) -> Option<String> {
     let things = lexicon::spots(said, &tokens(said), &|_| false);
     let names = things.iter().any(|spot| !spot.meaning.things.is_empty());
     let upper = text.get(start..)?.split(' ').skip(1).any(|word| word.starts_with(char::is_uppercase));
-    (start <= until
-        && (STARTS.iter().any(|word| has_word(said, word) && said.starts_with(word)) || reports(said))
-        && is_statement(said)
+    let quoted =
+        literals.iter().any(|found| found.end == at && matches!(found.literal, literal::Literal::Quoted(_)));
+    // What was done, and what a thing is, may be said in words for kinds of things.
+    let names = names && !reports(said) && !identifies(said);
+    ((start <= until || quoted)
+        && (STARTS.iter().any(|word| has_word(said, word) && said.starts_with(word))
+            || reports(said)
+            || declares(said))
+        && (is_statement(said) || is_apposition(said))
         && !asks_for_more(said)
+        && !retracts(said)
         && !names
         && !upper
         && begins_order(masked.get(..at)?))
     .then(|| text[..at].trim_end().to_owned())
 }
 
+/// `delete emails 1 and 2, all newsletters`: whether a part is an apposition of one plural noun.
+fn is_apposition(said: &str) -> bool {
+    let words: Vec<&str> = said.trim_end_matches(['.', '!', ' ']).split(' ').collect();
+    matches!(words.as_slice(), ["all" | "both", noun] if noun.ends_with('s') && noun.len() > 3)
+}
+
+/// `it's just an ad`, `that was the taxi`: whether a clause tells what a thing is.
+fn identifies(said: &str) -> bool {
+    [
+        "it's ",
+        "it is ",
+        "it was ",
+        "that's ",
+        "that was ",
+        "that is ",
+        "this was ",
+        "they're ",
+        "they are ",
+        "those are ",
+    ]
+    .iter()
+    .any(|lead| said.starts_with(lead))
+}
+
+/// `reception keeps asking for it`, `the projector is dead`: whether a clause has a subject and then the verb of a statement.
+fn declares(said: &str) -> bool {
+    const PREPOSITIONS: [&str; 24] = [
+        "in", "on", "at", "to", "from", "with", "as", "of", "for", "by", "into", "under", "about", "and",
+        "or", "then", "starting", "using", "subject", "body", "location", "title", "type", "until",
+    ];
+    const LONGEST_SUBJECT: usize = 7;
+    let words: Vec<&str> = said.split(' ').collect();
+    let first = words.first().copied().unwrap_or_default();
+    let verb = words.iter().position(|word| {
+        [
+            "is", "are", "was", "were", "has", "have", "keeps", "looks", "seems", "needs", "wants", "got",
+            "went", "broke",
+        ]
+        .contains(word)
+    });
+    // `decline the invite, clashes with payroll`
+    let clashes = CLASHES.contains(&first) && words.get(1) == Some(&"with");
+    let subject = (is_subject(first) || !split::is_verb(first) && !VERBS.english.contains_key(first))
+        && !PREPOSITIONS.contains(&first)
+        && first.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'\'');
+    clashes
+        || is_apposition(said)
+        || subject && verb.is_some_and(|verb| (1..=LONGEST_SUBJECT).contains(&verb) && words.len() > verb + 1)
+}
+
 /// `I added the wrong files`: whether a clause starts with a personal pronoun and a verb in the past tense.
 fn reports(said: &str) -> bool {
     let mut words = said.split(' ');
     let person = words.next().is_some_and(|word| ["i", "we", "he", "she", "they"].contains(&word));
-    person && words.next().is_some_and(|word| word.len() > 4 && word.ends_with("ed"))
+    person
+        && words
+            .next()
+            .is_some_and(|word| word.len() > 4 && word.ends_with("ed") || IRREGULAR.contains(&word))
 }
 
 /// ，他转正了: removes clauses that contain nothing an order needs.
@@ -363,6 +460,17 @@ mod tests {
         check("delete email 88213, it's spam", Some("delete email 88213"));
         check("取消日程 ev-501，老板出差", Some("取消日程 ev-501"));
         check("线上又超时了…从 main 拉个分支 hotfix/a", Some("从 main 拉个分支 hotfix/a"));
+        check("nobody can make it, cancel event ev-3092", Some("cancel event ev-3092"));
+        check("bin email a9-220, it's just an ad", Some("bin email a9-220"));
+        check(
+            "rename /in/a.csv to /in/b.csv, reception keeps asking for it",
+            Some("rename /in/a.csv to /in/b.csv"),
+        );
+        check("delete email 88213, that was a joke", None);
+        check("delete email 88213, Tom is still reading it", None);
+        check("delete email 88213, nobody has confirmed it yet", None);
+        check("delete row 3 of a.xlsx, the header is needed", None);
+        check("delete row 3 of a.xlsx, the second one is fine", None);
         check("Row 4 is fine. Delete row 3", None);
         check("The header stays. Delete rows 1 to 5 of a.xlsx", None);
         check("delete rows 1 to 5, it's only the header that stays", None);

@@ -72,7 +72,9 @@ const BINDING: [&str; 30] = [
 ];
 
 /// Phrases that contain one of these words without restricting.
-const LOOSE: [&str; 12] = [
+const LOOSE: [&str; 14] = [
+    "just an",
+    "just a",
     "no longer",
     "no one",
     "last week",
@@ -103,6 +105,20 @@ pub(super) fn loosened(statement: &str) -> String {
 pub(super) fn binds(statement: &str) -> bool {
     let statement = loosened(statement);
     BINDING.iter().any(|word| has_word(&statement, word))
+}
+
+/// Words of a remark that takes an order back, corrects it, doubts it or speaks against it.
+const RETRACTS: [&str; 24] = [
+    "joke", "joking", "kidding", "meant", "mean", "rather", "sorry", "mind", "forget", "actually", "yet",
+    "still", "needed", "needs", "need", "think", "handle", "decide", "confirm", "agree", "ask", "sure",
+    "later on", "tell",
+];
+/// The next action of the author in place of the order.
+const OWN_DEEDS: [&str; 6] = ["do it", "do that", "do this", "take care", "let you know", "get back"];
+
+/// Whether a remark after an order takes it back, doubts it or speaks against it.
+pub(super) fn retracts(said: &str) -> bool {
+    RETRACTS.iter().chain(&OWN_DEEDS).any(|word| has_word(said, word))
 }
 
 /// Whether a part after an order adds items: `…, they asked for it too`.

@@ -58,7 +58,14 @@ pub(super) fn candidates(parameter: &Parameter, scene: &Scene<'_>) -> Option<Vec
                 let folder = target.ends_with('/') || transfer.into;
                 let is_moved_in = has_ending(source) && (folder || !has_ending(target));
                 let name = source.rsplit(['/', '\\']).next().unwrap_or_default();
+                // `rename docs/a.md to b.md`: a file is renamed within its folder.
+                let parent =
+                    source.rfind('/').filter(|_| !target.contains(['/', '\\']) && renames(scene.reading));
                 match (is_moved_in, folder && whole_path) {
+                    (false, _) if parent.is_some() => {
+                        let parent = &source[..parent.map_or(0, |at| at + 1)];
+                        (transfer.target, format!("{parent}{target}"), GOOD + 1.0)
+                    }
                     (false, _) => (transfer.target, target.to_owned(), GOOD + 1.0),
                     (true, true) => {
                         (transfer.target, format!("{}/{name}", target.trim_end_matches('/')), GOOD + 1.0)
@@ -76,6 +83,12 @@ pub(super) fn candidates(parameter: &Parameter, scene: &Scene<'_>) -> Option<Vec
 /// Whether a parameter is a destination. Only explicit words give it a certain value.
 pub(super) fn is_target(parameter: &Parameter) -> bool {
     end_of(parameter) == Some(End::Target)
+}
+
+/// Whether the verb of the request is to rename.
+fn renames(reading: &Reading<'_>) -> bool {
+    let lower = reading.text.to_lowercase();
+    ["rename", "重命名", "改名", "更名", "改个名", "改叫"].iter().any(|verb| lower.contains(verb))
 }
 
 fn path(mention: &Mention) -> &str {
@@ -174,6 +187,8 @@ mod tests {
         };
         check("Move /tmp/a.pdf to /srv/b.pdf", &["/tmp/a.pdf", "/srv/b.pdf"], true);
         check("把 a.txt 重命名为 b.txt", &["a.txt", "b.txt"], true);
+        check("rename docs/a.md to b.md", &["docs/a.md", "docs/b.md"], true);
+        check("move docs/a.md to b.md", &["docs/a.md", "b.md"], true);
         check("move a.txt into /srv/old", &["a.txt", "/srv/old/a.txt"], true);
         check("move a.txt to /srv/old", &["a.txt", "/srv/old"], false);
         check("move a.txt and b.txt", &[], true);

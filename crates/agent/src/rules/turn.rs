@@ -1,20 +1,71 @@
 //! Rewrites idioms with an unusual word order: `drop a@b.io a line`, `do a dry run of replacing …`, `Book "X" on …`,
 //! `rename A -> B`, 把名字改成 …. Each becomes a plain imperative.
 
+use super::ask_turn::{
+    called_up, converted_twice, emptied, numbered_folder, reply_to, status_asked, topic_first, units_asked,
+    web_results, with_number,
+};
 use super::casual::free_text;
+use super::cell_turn::{adjacent_cells, cell_set, given, row_in_chinese, row_of_values, tabs, with_sheet};
+use super::graph_turn::{
+    entity_in_chinese, entity_of_type, graph_first, labelled_parts, mixed_names, observation_noted, observed,
+    outdated, relation_between, relation_gone, relation_in_chinese,
+};
 use super::literal::{self, Found, Literal};
 use super::lookup_turn::{
-    based_on, commit_changes, described_place, file_of_version, held_of, looked_up, staged_into,
+    based_on, checked_out, commit_changes, described_place, differs, file_of_version, held_of, looked_up,
+    repository_last, staged_into,
 };
-use super::message_turn::{answered, booked, invited, mailed, put_event};
+use super::message_turn::{
+    answered, booked, content_mailed, invited, mailed, put_event, put_that, timed_first,
+};
 use super::name::has_han;
 use super::rephrase::{has_word, masked};
 use super::verb_class::VERBS;
-use super::wish_turn::{becomes, found_in, minded, needed, passive_question, with_id};
+use super::wish_turn::{
+    becomes, belongs, found_in, mail_belongs, minded, needed, needs_event, passive_question, permitted,
+    wished_passive, with_id,
+};
 
 /// Returns the rewritten request; `None` if nothing changes.
 pub(super) fn plain(text: &str) -> Option<String> {
-    let steps: [fn(&str) -> Option<String>; 38] = [
+    let steps: [fn(&str) -> Option<String>; 74] = [
+        called_up,
+        relation_gone,
+        wished_passive,
+        needs_event,
+        mail_belongs,
+        topic_first,
+        observation_noted,
+        emptied,
+        graph_first,
+        relation_in_chinese,
+        mixed_names,
+        row_of_values,
+        row_in_chinese,
+        converted_twice,
+        numbered_folder,
+        with_number,
+        status_asked,
+        units_asked,
+        web_results,
+        reply_to,
+        observed,
+        outdated,
+        content_mailed,
+        timed_first,
+        differs,
+        repository_last,
+        checked_out,
+        belongs,
+        permitted,
+        adjacent_cells,
+        cell_set,
+        put_that,
+        entity_of_type,
+        relation_between,
+        entity_in_chinese,
+        labelled_parts,
         minded,
         becomes,
         based_on,
@@ -173,7 +224,15 @@ fn converted(text: &str) -> Option<String> {
 /// `what's in a/b?`: lists a folder.
 fn looked_into(text: &str) -> Option<String> {
     let (literals, masked) = read(text);
-    const LEADS: [&str; 7] = [
+    const LEADS: [&str; 15] = [
+        "what files are in ",
+        "which files are in ",
+        "what files are there in ",
+        "which files are there in ",
+        "what files do i have in ",
+        "which files do we have in ",
+        "what is there in ",
+        "what's stored in ",
         "what's in ",
         "whats in ",
         "what is in ",
@@ -303,7 +362,7 @@ fn endings(text: &str) -> Option<String> {
 }
 
 /// `On the node X, get rid of …`: moves a leading location after the order.
-fn first_place(text: &str) -> Option<String> {
+pub(super) fn first_place(text: &str) -> Option<String> {
     let (_, masked) = read(text);
     let lead = ["on ", "from ", "for "].iter().find(|lead| masked.starts_with(**lead))?;
     let comma = masked.find(", ")?;
@@ -434,17 +493,6 @@ fn topic(text: &str) -> Option<String> {
     (known && !asks && inside && !bounds && has_han(verb)).then(|| format!("{verb} {}", text[..comma].trim()))
 }
 
-/// `list the tabs in a.xlsx`: the tabs of a workbook are its sheets.
-fn tabs(text: &str) -> Option<String> {
-    let (literals, masked) = read(text);
-    let workbook = literals.iter().any(|found| {
-        matches!(&found.literal, Literal::Path(path) if path.ends_with(".xlsx") || path.ends_with(".xls") || path.ends_with(".xlsm"))
-    });
-    let at = masked.find("the tabs").filter(|_| workbook)? + 4;
-    let whole = !masked[at + 4..].starts_with(|c: char| c.is_ascii_alphanumeric());
-    whole.then(|| format!("{}sheets{}", &text[..at], &text[at + 4..]))
-}
-
 /// `delete email 12 and email 13`: removes the repeated noun.
 fn same_kinds(text: &str) -> Option<String> {
     let lower = text.to_ascii_lowercase();
@@ -473,21 +521,6 @@ fn same_kinds(text: &str) -> Option<String> {
     })
 }
 
-/// `give A1:F1 of … a gray background`: sets a format.
-fn given(text: &str) -> Option<String> {
-    let (literals, masked) = read(text);
-    let cells = literals.iter().any(|found| matches!(found.literal, Literal::Cells(_)));
-    let lead = ["give ", "please give "].iter().find(|lead| masked.starts_with(**lead)).filter(|_| cells)?;
-    let kinds = [" background", " border", " fill", " font", " borders"];
-    let kind = kinds.iter().find(|kind| masked.trim_end_matches(['.', '!']).ends_with(**kind))?;
-    let end = masked.rfind(kind)? + kind.len();
-    let start = masked[..end]
-        .rfind(" a ")
-        .map(|at| (at, at + 3))
-        .or_else(|| masked[..end].rfind(" an ").map(|at| (at, at + 4)))?;
-    (start.0 > lead.len()).then(|| format!("set {} on {}", &text[start.1..end], &text[lead.len()..start.0]))
-}
-
 /// `Link Anna Schmidt to Blue Whale with works_on`: creates a relation in the knowledge graph.
 fn linked(text: &str) -> Option<String> {
     let (literals, masked) = read(text);
@@ -505,34 +538,6 @@ fn linked(text: &str) -> Option<String> {
             &head[verb.len() - 1..],
             &text[relation.start..relation.end]
         )
-    })
-}
-
-/// `create a workbook a.xlsx with a sheet named X`: becomes two orders.
-fn with_sheet(text: &str) -> Option<String> {
-    let (literals, masked) = read(text);
-    let book = literals
-        .iter()
-        .find(|found| matches!(&found.literal, Literal::Path(path) if path.ends_with(".xlsx")))?;
-    let head = &masked[..book.start];
-    let made = ["create", "make", "new", "set up", "start"].iter().any(|verb| has_word(head, verb));
-    let kind = ["workbook", "excel", "spreadsheet"].iter().any(|kind| head.contains(kind));
-    let rest = masked.get(book.end..)?;
-    let lead = [
-        " with a sheet ",
-        " with a worksheet ",
-        " with one sheet ",
-        " with a tab ",
-        " and a sheet ",
-        " containing a sheet ",
-    ]
-    .iter()
-    .find(|lead| rest.starts_with(**lead))?;
-    let name = text.get(book.end + lead.len()..)?;
-    let path = &text[book.start..book.end];
-    let plain = name.split(' ').count() <= 4 && !name.contains([',', ';']);
-    (made && kind && plain).then(|| {
-        format!("{} and then add a sheet {} to {path}", &text[..book.end], name.trim_end_matches(['.', '!']))
     })
 }
 

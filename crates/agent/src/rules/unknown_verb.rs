@@ -31,6 +31,18 @@ fn english(reading: &Reading<'_>, spots: &[lexicon::Spot], literal: &dyn Fn(&Tok
     if has_han(reading.text) {
         return false;
     }
+    // `the commits ought to be squashed`: a passive with a verb in no table.
+    let lower = reading.text.to_ascii_lowercase();
+    let passive =
+        super::rephrase::PASSIVES.iter().find_map(|words| lower.find(words).map(|at| at + words.len()));
+    if let Some(word) = passive.and_then(|at| lower[at..].split(|c: char| !c.is_ascii_alphabetic()).next())
+        && word.len() > 4
+        && word.ends_with("ed")
+        && super::rephrase::verb_of(word).is_none()
+        && !lower.contains('?')
+    {
+        return true;
+    }
     let polite = |token: &&Token<'_>| token.is_any(&POLITE) || token.kind == Kind::Mark;
     let at = reading.tokens.iter().take_while(polite).count();
     let (Some(verb), Some(object)) = (reading.tokens.get(at), reading.tokens.get(at + 1)) else {
@@ -76,6 +88,7 @@ mod tests {
         check("defenestrate the folder /srv/a", true);
         check("please frobnicate /srv/a", true);
         check("把 /srv/a 扔进火里", true);
+        check("the last three commits of /srv/a ought to be squashed into one", true);
         check("read the folder /srv/a", false);
         check("current time in Tokyo", false);
         check("把 /srv/a 列出来", false);

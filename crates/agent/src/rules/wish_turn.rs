@@ -11,7 +11,13 @@ use super::statement_words::{SUBJECTS, binds};
 use super::verb_class::VERBS;
 
 /// Phrases after the wish.
-const NEEDED: [&str; 9] = [
+const NEEDED: [&str; 15] = [
+    " is needed",
+    " would be great",
+    " would be nice",
+    " would be helpful",
+    " would help me",
+    " is what i'd need",
     " is what i need",
     " is what i want",
     " is what i'm after",
@@ -33,7 +39,10 @@ const LONGEST: usize = 10;
 pub(super) fn needed(text: &str) -> Option<String> {
     let masked = masked(text, &literal::find(text));
     let (at, words) = NEEDED.iter().find_map(|words| masked.find(words).map(|at| (at, *words)))?;
-    let whole = masked[at + words.len()..].starts_with([' ', '.', '!', ',']) || masked.ends_with(words);
+    // `Row 3 is needed` is no wish; `a new sheet is needed` is one.
+    let wished = !words.ends_with("needed") || masked.starts_with("a ") || masked.starts_with("an ");
+    let whole =
+        wished && (masked[at + words.len()..].starts_with([' ', '.', '!', ',']) || masked.ends_with(words));
     (whole && !is_open(&masked) && !masked[..at].contains([',', ';'])).then(|| {
         let mut head = text[..at].to_owned();
         if head.starts_with(|c: char| c.is_ascii_uppercase()) && head[1..].starts_with([' ', 'n', 'h']) {
@@ -88,6 +97,167 @@ pub(super) fn found_in(text: &str) -> Option<String> {
     let order = order.strip_suffix(", please").unwrap_or(order);
     let order = [" in there", " there"].iter().find_map(|word| order.strip_suffix(word)).unwrap_or(order);
     Some(format!("{order}{place}"))
+}
+
+/// `It would be good if X got staged`, `X isn't needed any more and should be cancelled`: plain passives.
+pub(super) fn wished_passive(text: &str) -> Option<String> {
+    const GOOD: [&str; 6] = [
+        "it would be good if ",
+        "it would be great if ",
+        "it would be nice if ",
+        "it'd be good if ",
+        "it'd be great if ",
+        "it would help if ",
+    ];
+    const UNNEEDED: [&str; 8] = [
+        " isn't needed any more and ",
+        " isn't needed anymore and ",
+        " is not needed any more and ",
+        " is no longer needed and ",
+        " isn't used any more and ",
+        " is not needed anymore and ",
+        " isn't needed and ",
+        " is no longer used and ",
+    ];
+    let masked = masked(text, &literal::find(text));
+    if let Some((at, words)) = UNNEEDED.iter().find_map(|words| masked.find(words).map(|at| (at, *words))) {
+        let rest = &masked[at + words.len()..];
+        let passive = ["should be ", "has to be ", "must be ", "needs to be "]
+            .iter()
+            .any(|lead| rest.starts_with(lead));
+        return (passive && !is_open(rest)).then(|| format!("{} {}", &text[..at], &text[at + words.len()..]));
+    }
+    let lead = GOOD.iter().find(|lead| masked.starts_with(**lead))?;
+    let (at, got) = [" got ", " were ", " was ", " could be "]
+        .iter()
+        .find_map(|got| masked.find(got).map(|at| (at, *got)))?;
+    (at > lead.len() && !is_open(&masked[lead.len()..]))
+        .then(|| format!("{} should be {}", &text[lead.len()..at], &text[at + got.len()..]))
+}
+
+/// `A meeting called 'X' needs to be in the calendar on D …`: creates an event.
+pub(super) fn needs_event(text: &str) -> Option<String> {
+    let literals = literal::find(text);
+    let masked = masked(text, &literals);
+    let title = literals.first().filter(|found| matches!(found.literal, Literal::Quoted(_)))?;
+    let lead = [
+        "a meeting called ",
+        "a meeting named ",
+        "an event called ",
+        "an appointment called ",
+        "a meeting titled ",
+        "a meeting ",
+    ];
+    let places = [
+        " needs to be in the calendar",
+        " should be in the calendar",
+        " has to be in the calendar",
+        " needs to be in my calendar",
+        " should be in my calendar",
+        " has to go into the calendar",
+        " should go into my calendar",
+        " needs to go into the calendar",
+    ];
+    let begins = lead.contains(&&masked[..title.start]);
+    let place = places.iter().find(|place| masked[title.end..].starts_with(**place))?;
+    (begins && !is_open(&masked)).then(|| {
+        let rest = text[title.end + place.len()..].replacen(", room ", ", location ", 1);
+        format!("create an event {}{rest}", &text[title.start..title.end])
+    })
+}
+
+/// `Message m-4 belongs in the folder Contracts, please put it there`: moves a mail.
+pub(super) fn mail_belongs(text: &str) -> Option<String> {
+    let masked = masked(text, &literal::find(text));
+    let kind = ["message ", "email ", "mail "].iter().find(|kind| masked.starts_with(**kind))?;
+    let (at, verb) = [" belongs in the folder ", " belongs into the folder ", " belongs in folder "]
+        .iter()
+        .find_map(|verb| masked.find(verb).map(|at| (at, *verb)))?;
+    let name = text.get(kind.len()..at)?;
+    let rest = text.get(at + verb.len()..)?;
+    let (folder, order) = rest.split_once([',', ';', '.'])?;
+    let order = order.to_ascii_lowercase();
+    let order =
+        order.trim_matches([' ', '.', '!', '?']).trim_start_matches("so ").trim_start_matches("please ");
+    let order =
+        order.trim_start_matches("can you ").trim_start_matches("could you ").trim_end_matches(" please");
+    let numbered = name.contains(|c: char| c.is_ascii_digit()) && !name.contains(' ');
+    let ordered =
+        ["put it there", "move it there", "move it", "file it there", "move it over"].contains(&order);
+    (numbered && ordered && folder.split(' ').count() <= 3)
+        .then(|| format!("move {kind}{name} to the folder {folder}"))
+}
+
+/// `The scan F belongs in D, can you move it there?`: moves a file into a folder.
+pub(super) fn belongs(text: &str) -> Option<String> {
+    const VERBS_OF_PLACE: [&str; 8] = [
+        " belongs in ",
+        " belongs into ",
+        " belongs under ",
+        " belongs to the folder ",
+        " should go into ",
+        " should be in ",
+        " should live in ",
+        " goes into ",
+    ];
+    const ORDERS: [&str; 9] = [
+        "move it there",
+        "put it there",
+        "move it over there",
+        "move it",
+        "file it there",
+        "move that there",
+        "move it over",
+        "put it in there",
+        "move it in there",
+    ];
+    let literals = literal::find(text);
+    let masked = masked(text, &literals);
+    let (at, verb) = VERBS_OF_PLACE.iter().find_map(|verb| masked.find(verb).map(|at| (at, *verb)))?;
+    let [file, folder] = literals.as_slice() else { return None };
+    let path = |found: &literal::Found| match &found.literal {
+        Literal::Path(_) => true,
+        Literal::Code(code) => code.contains('/'),
+        _ => false,
+    };
+    let between = masked.get(at + verb.len()..folder.start)?;
+    let placed = ["", "the folder ", "the directory ", "folder "].contains(&between);
+    let order = masked[folder.end..].trim_start_matches([',', '.', ';', ' ', '-']);
+    let order =
+        order.trim_end_matches(['.', '?', '!', ' ']).trim_end_matches(" please").trim_end_matches(',');
+    let order = ["so ", "please ", "can you ", "could you ", "would you ", "please "]
+        .iter()
+        .fold(order, |order, lead| order.strip_prefix(lead).unwrap_or(order));
+    let said = masked.get(..file.start)?;
+    let plain = said.split(' ').count() <= 4 && !said.contains([',', '.', '?']) && !binds(said);
+    (path(file) && path(folder) && file.end == at && placed && plain && ORDERS.contains(&order)).then(|| {
+        format!("move {} into the folder {}", &text[file.start..file.end], &text[folder.start..folder.end])
+    })
+}
+
+/// `X can be deleted. Please do that.`: a permission with an order to use it.
+pub(super) fn permitted(text: &str) -> Option<String> {
+    const MAY: [&str; 6] =
+        [" can be ", " may be ", " can now be ", " can go ahead and be ", " could be ", " may now be "];
+    const DONE: [&str; 10] = [
+        "please do that",
+        "please do so",
+        "please do it",
+        "so please do that",
+        "so please do it",
+        "do that please",
+        "do it please",
+        "please go ahead",
+        "go ahead",
+        "please take care of that",
+    ];
+    let masked = masked(text, &literal::find(text));
+    let bare = masked.trim_end_matches(['.', '!', ' ']);
+    let head = DONE.iter().find_map(|order| bare.strip_suffix(order))?.trim_end();
+    let end = head.strip_suffix(['.', ';', ',', '-', ':'])?.trim_end().len();
+    let (at, may) = MAY.iter().find_map(|may| masked[..end].find(may).map(|at| (at, *may)))?;
+    (!is_open(&masked[..end]) && !binds(&masked[..end]))
+        .then(|| format!("{} should be {}", &text[..at], &text[at + may.len()..end]))
 }
 
 /// `Would you mind staging X?`: converts the gerund to an imperative.
@@ -208,6 +378,20 @@ mod tests {
         check(found_in, "There's a typo in a.md: change 'x' to 'y' in b.md", None);
         check(found_in, "Row 3 is wrong in a.xlsx: delete the sheet B", None);
         check(found_in, "There's a typo in a.md that must stay: change 'x' to 'y'", None);
+        check(
+            belongs,
+            "The scan /in/a.pdf belongs in /data/contracts, can you move it there?",
+            Some("move /in/a.pdf into the folder /data/contracts"),
+        );
+        check(belongs, "/in/a.pdf belongs in /data/contracts, not there", None);
+        check(belongs, "/in/a.pdf belongs in /data/contracts", None);
+        check(
+            permitted,
+            "the entity Old Warehouse can be deleted from the graph. Please do that.",
+            Some("the entity Old Warehouse should be deleted from the graph"),
+        );
+        check(permitted, "the entity Old Warehouse can be deleted from the graph.", None);
+        check(permitted, "the entity A can be deleted if B agrees. Please do that.", None);
         check(minded, "Would you mind staging a.ts in /srv/w?", Some("please stage a.ts in /srv/w"));
         check(minded, "Would you mind if I deleted a.ts?", None);
         check(

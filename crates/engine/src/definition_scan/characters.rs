@@ -4,20 +4,20 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-use toolhub_core::lang::Text;
+use toolhub_core::lang::LocalizedText;
 
-use super::{Kind, Seen};
+use super::{Kind, TextFinding};
 
 /// Number of characters quoted around a suspicious one.
-const AROUND: usize = 24;
+const QUOTE_CONTEXT_CHARS: usize = 24;
 /// Maximum number of quoted characters of a run.
-const OF_A_RUN: usize = 6;
+const MAX_QUOTED_RUN_CHARS: usize = 6;
 /// The flags that are encoded with tag characters.
 const FLAGS: [&str; 3] = ["gbeng", "gbsct", "gbwls"];
 
 /// Why a character is suspicious in its context.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Strange {
+enum CharacterClass {
     Control,
     Unseen,
     Direction,
@@ -29,7 +29,7 @@ enum Strange {
 /// A run of characters that are suspicious for the same reason.
 #[derive(Debug, Clone)]
 struct Run {
-    strange: Strange,
+    strange: CharacterClass,
     range: Range<usize>,
     count: usize,
 }
@@ -66,54 +66,54 @@ pub(super) fn name(character: char) -> String {
 }
 
 /// One finding per kind of suspicious character.
-pub(super) fn look(text: &str) -> Vec<Seen> {
+pub(super) fn scan(text: &str) -> Vec<TextFinding> {
     let runs = runs(text);
-    let mut seen: Vec<(Strange, Seen)> = Vec::new();
+    let mut seen: Vec<(CharacterClass, TextFinding)> = Vec::new();
     for run in &runs {
         if seen.iter().any(|(strange, _)| *strange == run.strange) {
             continue;
         }
         let count = runs.iter().filter(|other| other.strange == run.strange).map(|other| other.count).sum();
-        let kind = if run.strange == Strange::Control { Kind::Control } else { Kind::Invisible };
+        let kind = if run.strange == CharacterClass::Control { Kind::Control } else { Kind::Invisible };
         let why = why(run.strange, count, &hidden(text, &runs));
-        seen.push((run.strange, Seen { kind, quote: quote(text, run), why }));
+        seen.push((run.strange, TextFinding { kind, quote: quote(text, run), why }));
     }
     seen.into_iter().map(|(_, seen)| seen).collect()
 }
 
-fn why(strange: Strange, count: usize, hidden: &str) -> Text {
+fn why(strange: CharacterClass, count: usize, hidden: &str) -> LocalizedText {
     let (en, zh) = match strange {
-        Strange::Control => {
+        CharacterClass::Control => {
             ("control characters, which can rewrite what a terminal shows", "控制字符，可改写终端显示")
         }
-        Strange::Unseen => ("characters that nobody sees", "不可见字符"),
-        Strange::Direction => (
+        CharacterClass::Unseen => ("invisible characters", "不可见字符"),
+        CharacterClass::Direction => (
             "characters that turn the direction of writing, so that it reads other than it is",
             "改变书写方向的字符，显示与实际不同",
         ),
-        Strange::Tag => {
-            ("tag characters, which nobody sees and a model reads", "标签字符：人看不见而模型能读到")
+        CharacterClass::Tag => {
+            ("tag characters, which are invisible and which a model reads", "标签字符：人看不见而模型能读到")
         }
-        Strange::Selector => (
+        CharacterClass::Selector => (
             "variation selectors that select nothing, which can carry hidden text",
             "多余的变体选择符，可夹带隐藏文字",
         ),
-        Strange::PrivateUse => {
+        CharacterClass::PrivateUse => {
             ("private-use characters, which mean nothing to others", "私用区字符，对他人没有意义")
         }
     };
     let (hidden_en, hidden_zh) = match (strange, hidden.is_empty()) {
-        (Strange::Tag, false) => (format!(", here `{hidden}`"), format!("，内容为 `{hidden}`")),
+        (CharacterClass::Tag, false) => (format!(", here `{hidden}`"), format!("，内容为 `{hidden}`")),
         _ => (String::new(), String::new()),
     };
-    Text::new(format!("{count} × {en}{hidden_en}"), format!("{count} 个{zh}{hidden_zh}"))
+    LocalizedText::new(format!("{count} × {en}{hidden_en}"), format!("{count} 个{zh}{hidden_zh}"))
 }
 
 /// The text encoded in tag characters.
 fn hidden(text: &str, runs: &[Run]) -> String {
-    let tags = runs.iter().filter(|run| run.strange == Strange::Tag);
+    let tags = runs.iter().filter(|run| run.strange == CharacterClass::Tag);
     let letters = tags.flat_map(|run| text[run.range.clone()].chars()).filter_map(untagged);
-    letters.take(super::QUOTED).collect()
+    letters.take(super::MAX_QUOTE_CHARS).collect()
 }
 
 /// The visible character that a tag character encodes.
@@ -124,11 +124,14 @@ pub(super) fn untagged(character: char) -> Option<char> {
 
 /// A run with its context.
 fn quote(text: &str, run: &Run) -> String {
-    let before = text[..run.range.start].char_indices().rev().nth(AROUND - 1).map_or(0, |(at, _)| at);
-    let after =
-        text[run.range.end..].char_indices().nth(AROUND).map_or(text.len(), |(at, _)| run.range.end + at);
-    let strange: String = text[run.range.clone()].chars().take(OF_A_RUN).map(name).collect();
-    let more = if run.count > OF_A_RUN { "…" } else { "" };
+    let before =
+        text[..run.range.start].char_indices().rev().nth(QUOTE_CONTEXT_CHARS - 1).map_or(0, |(at, _)| at);
+    let after = text[run.range.end..]
+        .char_indices()
+        .nth(QUOTE_CONTEXT_CHARS)
+        .map_or(text.len(), |(at, _)| run.range.end + at);
+    let strange: String = text[run.range.clone()].chars().take(MAX_QUOTED_RUN_CHARS).map(name).collect();
+    let more = if run.count > MAX_QUOTED_RUN_CHARS { "…" } else { "" };
     let flat = |text: &str| visible(text).replace(['\n', '\t', '\r'], " ");
     format!("{}{strange}{more}{}", flat(&text[before..run.range.start]), flat(&text[run.range.end..after]))
 }
@@ -185,12 +188,12 @@ struct Around {
 }
 
 impl Around {
-    fn strange(&self, character: char) -> Option<Strange> {
+    fn strange(&self, character: char) -> Option<CharacterClass> {
         let (before, after) = (self.before.unwrap_or('\0'), self.after.unwrap_or('\0'));
         match character {
             '\n' | '\t' => None,
             '\r' if after == '\n' => None,
-            '\0'..='\u{1F}' | '\u{7F}'..='\u{9F}' => Some(Strange::Control),
+            '\0'..='\u{1F}' | '\u{7F}'..='\u{9F}' => Some(CharacterClass::Control),
             // Separates words in scripts without spaces.
             '\u{200B}' if is_unspaced(before) || is_unspaced(after) => None,
             // Persian, Urdu and the scripts of India need both joiners; emoji sequences use the second.
@@ -198,7 +201,7 @@ impl Around {
             '\u{200D}' if is_pictorial(before) && is_pictorial(after) => None,
             '\u{200E}' | '\u{200F}' | '\u{61C}' if self.right_to_left => None,
             '\u{200E}' | '\u{200F}' | '\u{61C}' | '\u{202A}'..='\u{202E}' | '\u{2066}'..='\u{2069}' => {
-                Some(Strange::Direction)
+                Some(CharacterClass::Direction)
             }
             '\u{AD}'
             | '\u{34F}'
@@ -214,17 +217,17 @@ impl Around {
             | '\u{FEFF}'
             | '\u{FFA0}'
             | '\u{FFF9}'..='\u{FFFB}'
-            | '\u{1D173}'..='\u{1D17A}' => Some(Strange::Unseen),
-            '\u{E0000}'..='\u{E007F}' => Some(Strange::Tag),
+            | '\u{1D173}'..='\u{1D17A}' => Some(CharacterClass::Unseen),
+            '\u{E0000}'..='\u{E007F}' => Some(CharacterClass::Tag),
             // A single variation selector after an emoji, a symbol, a digit or an ideograph is legitimate; several,
             // or one after a letter, are not.
             '\u{FE00}'..='\u{FE0F}' | '\u{E0100}'..='\u{E01EF}' => {
                 let selects =
                     !is_selector(before) && !before.is_ascii_alphabetic() && !before.is_whitespace();
-                (!selects || before == '\0').then_some(Strange::Selector)
+                (!selects || before == '\0').then_some(CharacterClass::Selector)
             }
             '\u{E000}'..='\u{F8FF}' | '\u{F0000}'..='\u{FFFFD}' | '\u{100000}'..='\u{10FFFD}' => {
-                Some(Strange::PrivateUse)
+                Some(CharacterClass::PrivateUse)
             }
             _ => None,
         }

@@ -1,12 +1,12 @@
 //! Homoglyphs: detects words that mix scripts, and maps homoglyphs to Latin letters.
 
-use toolhub_core::lang::Text;
+use toolhub_core::lang::LocalizedText;
 
 use super::characters::name;
-use super::{Kind, Seen, quote_of};
+use super::{Kind, TextFinding, quote_of};
 
 /// Letters of other scripts, and the Latin letters that look identical.
-const ALIKE: [(&str, &str); 2] = [
+const HOMOGLYPHS: [(&str, &str); 2] = [
     ("аеорсухіјѕһԁԛԝӏАВЕКМНОРСТУХІЅЈ", "aeopcyxijshdqwlABEKMHOPCTYXISJ"),
     ("οινυΑΒΕΖΗΙΚΜΝΟΡΤΥΧ", "oivuABEZHIKMNOPTYX"),
 ];
@@ -32,14 +32,14 @@ fn alike(character: char) -> Option<char> {
     if !matches!(character, '\u{370}'..='\u{52F}') {
         return None;
     }
-    ALIKE.iter().find_map(|(foreign, latin)| {
+    HOMOGLYPHS.iter().find_map(|(foreign, latin)| {
         let at = foreign.chars().position(|one| one == character)?;
         latin.chars().nth(at)
     })
 }
 
 /// The first word that mixes Latin letters with homoglyphs.
-pub(super) fn look(text: &str) -> Option<Seen> {
+pub(super) fn scan(text: &str) -> Option<TextFinding> {
     if !text.contains(|character| matches!(character, '\u{370}'..='\u{52F}')) {
         return None;
     }
@@ -53,10 +53,10 @@ pub(super) fn look(text: &str) -> Option<Seen> {
         .collect();
     let read: String = word.chars().map(plain).collect();
     let read = quote_of(&read);
-    Some(Seen {
+    Some(TextFinding {
         kind: Kind::LookAlike,
         quote: quote_of(&spelt),
-        why: Text::new(
+        why: LocalizedText::new(
             format!("letters of another script that look like Latin ones: it reads `{read}` and is not"),
             format!("混入形似拉丁字母的其他文字：看似 `{read}`，其实不是"),
         ),

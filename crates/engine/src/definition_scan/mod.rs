@@ -11,14 +11,14 @@ mod walk;
 mod tests;
 
 use toolhub_core::ToolDefinition;
-use toolhub_core::lang::{Lang, Say, Text};
+use toolhub_core::lang::{Lang, Localize, LocalizedText};
 
 pub use characters::visible;
 
 /// Maximum number of findings per definition.
 const MAX_FINDINGS: usize = 16;
 /// Maximum quoted characters.
-const QUOTED: usize = 120;
+const MAX_QUOTE_CHARS: usize = 120;
 
 /// The kind of a finding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -62,7 +62,7 @@ impl Kind {
         }
     }
 
-    fn named(name: &str) -> Option<Self> {
+    fn from_name(name: &str) -> Option<Self> {
         let all = [Self::Instruction, Self::Secret, Self::Address];
         all.into_iter().find(|kind| kind.name() == name)
     }
@@ -78,44 +78,47 @@ pub struct Finding {
     /// The text, safe to print: invisible characters are written as `<U+200B>`.
     pub quote: String,
     /// Why it is suspicious.
-    pub why: Text,
+    pub why: LocalizedText,
 }
 
-impl Say for Finding {
-    fn say(&self, lang: Lang) -> String {
-        let (field, quote, why) = (visible(&self.field), &self.quote, self.why.say(lang));
-        lang.pick(format!("{why}: `{quote}` (in {field})"), format!("{why}：`{quote}`（在 {field}）"))
+impl Localize for Finding {
+    fn localize(&self, lang: Lang) -> String {
+        let (field, quote, why) = (visible(&self.field), &self.quote, self.why.localize(lang));
+        lang.choose(format!("{why}: `{quote}` (in {field})"), format!("{why}：`{quote}`（在 {field}）"))
     }
 }
 
 /// A finding in one text.
-struct Seen {
+struct TextFinding {
     kind: Kind,
     quote: String,
-    why: Text,
+    why: LocalizedText,
 }
 
 /// Scans the names, descriptions and all other texts of a definition.
-pub fn look_through(definition: &ToolDefinition) -> Vec<Finding> {
+pub fn scan_definition(definition: &ToolDefinition) -> Vec<Finding> {
     let mut findings: Vec<Finding> = Vec::new();
     walk::texts(definition.raw(), &mut |field, text| {
         let seen = match text {
-            walk::Text::Written(text) => look_at(text),
-            walk::Text::Twice(name) => vec![Seen {
+            walk::Visited::Written(text) => scan_text(text),
+            walk::Visited::Twice(name) => vec![TextFinding {
                 kind: Kind::Twice,
                 quote: quote_of(name),
-                why: Text::new(
+                why: LocalizedText::new(
                     "it is there twice, so the model may read another one than you",
                     "同名成员出现两次，模型读到的可能与你看到的不同",
                 ),
             }],
-            walk::Text::TooLong => vec![Seen {
+            walk::Visited::TooLong => vec![TextFinding {
                 kind: Kind::TooLong,
                 quote: "…".to_owned(),
-                why: Text::new("there is more text than was looked through", "文字过多，之后的部分未经检查"),
+                why: LocalizedText::new(
+                    "there is more text than was looked through",
+                    "文字过多，之后的部分未经检查",
+                ),
             }],
         };
-        for Seen { kind, quote, why } in seen {
+        for TextFinding { kind, quote, why } in seen {
             let known = findings.iter().any(|known| (known.kind, &known.quote) == (kind, &quote));
             if !known && findings.len() < MAX_FINDINGS {
                 findings.push(Finding { field: field.to_owned(), kind, quote, why });
@@ -125,18 +128,18 @@ pub fn look_through(definition: &ToolDefinition) -> Vec<Finding> {
     findings
 }
 
-fn look_at(text: &str) -> Vec<Seen> {
-    let mut seen = characters::look(text);
-    seen.extend(letters::look(text));
-    seen.extend(shapes::look(text));
-    seen.extend(phrases::look(text));
+fn scan_text(text: &str) -> Vec<TextFinding> {
+    let mut seen = characters::scan(text);
+    seen.extend(letters::scan(text));
+    seen.extend(shapes::scan(text));
+    seen.extend(phrases::scan(text));
     seen
 }
 
-/// A text that is safe to print, limited to `QUOTED` characters.
+/// A text that is safe to print, limited to `MAX_QUOTE_CHARS` characters.
 fn quote_of(text: &str) -> String {
     let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    match text.char_indices().nth(QUOTED) {
+    match text.char_indices().nth(MAX_QUOTE_CHARS) {
         Some((at, _)) => format!("{}…", visible(&text[..at])),
         None => visible(&text).into_owned(),
     }

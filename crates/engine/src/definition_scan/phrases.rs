@@ -6,11 +6,11 @@ use std::sync::{LazyLock, OnceLock};
 
 use aho_corasick::AhoCorasick;
 use regex::Regex;
-use toolhub_core::lang::Text;
+use toolhub_core::lang::LocalizedText;
 
 use super::characters::untagged;
 use super::letters::plain;
-use super::{Kind, Seen, quote_of};
+use super::{Kind, TextFinding, quote_of};
 
 const TABLE: &str = include_str!("phrases.tsv");
 
@@ -31,7 +31,7 @@ struct Row {
     pattern: &'static str,
     /// Compiled when its keywords first occur.
     compiled: OnceLock<Option<Regex>>,
-    why: Text,
+    why: LocalizedText,
 }
 
 impl Phrases {
@@ -40,7 +40,7 @@ impl Phrases {
         let (mut rows, mut owners) = (Vec::new(), Vec::new());
         for line in table.lines().filter(|line| !line.starts_with('#')) {
             let [kind, words, pattern, en, zh] = line.split('\t').collect::<Vec<_>>()[..] else { continue };
-            let Some(kind) = Kind::named(kind) else { continue };
+            let Some(kind) = Kind::from_name(kind) else { continue };
             let mut groups = 0;
             for (place, group) in words.split(';').enumerate() {
                 let bit = 1 << place;
@@ -50,14 +50,20 @@ impl Phrases {
                     owners.push((rows.len(), bit));
                 }
             }
-            rows.push(Row { kind, groups, pattern, compiled: OnceLock::new(), why: Text::new(en, zh) });
+            rows.push(Row {
+                kind,
+                groups,
+                pattern,
+                compiled: OnceLock::new(),
+                why: LocalizedText::new(en, zh),
+            });
         }
         Self { rows, owners, keys: AhoCorasick::new(&keys).ok() }
     }
 }
 
 /// Phrases in a text that address the model.
-pub(super) fn look(text: &str) -> Vec<Seen> {
+pub(super) fn scan(text: &str) -> Vec<TextFinding> {
     let phrases = &*PHRASES;
     let Some(keys) = &phrases.keys else { return Vec::new() };
     let read = as_read(text, |_, _| {});
@@ -71,7 +77,11 @@ pub(super) fn look(text: &str) -> Vec<Seen> {
     let seen = candidates.filter_map(|(row, _)| {
         let pattern = row.compiled.get_or_init(|| compile(row.pattern)).as_ref()?;
         let found = pattern.find(&read)?;
-        Some(Seen { kind: row.kind, quote: quote_of(original(text, found.range())), why: row.why.clone() })
+        Some(TextFinding {
+            kind: row.kind,
+            quote: quote_of(original(text, found.range())),
+            why: row.why.clone(),
+        })
     });
     seen.collect()
 }

@@ -1,17 +1,17 @@
 //! Detects texts with a suspicious shape: moved out of view by whitespace, encoded, or URLs with credentials.
 
-use toolhub_core::lang::Text;
+use toolhub_core::lang::LocalizedText;
 
-use super::{Kind, Seen, quote_of};
+use super::{Kind, TextFinding, quote_of};
 
 /// Number of consecutive blanks that move text out of view.
-const WIDE: usize = 48;
+const MIN_HIDING_BLANKS: usize = 48;
 /// Number of empty lines that do so.
-const HIGH: usize = 8;
+const MIN_HIDING_LINES: usize = 8;
 /// Length from which a run of letters and digits is checked for an encoding.
-const BLOB: usize = 96;
+const MIN_ENCODED_CHARS: usize = 96;
 
-pub(super) fn look(text: &str) -> Vec<Seen> {
+pub(super) fn scan(text: &str) -> Vec<TextFinding> {
     out_of_sight(text).into_iter().chain(encoded(text)).chain(address(text)).collect()
 }
 
@@ -20,7 +20,7 @@ fn is_blank(character: char) -> bool {
 }
 
 /// Text after many blanks or many empty lines.
-fn out_of_sight(text: &str) -> Option<Seen> {
+fn out_of_sight(text: &str) -> Option<TextFinding> {
     let (mut blanks, mut lines) = (0, 0);
     for (at, character) in text.char_indices() {
         if is_blank(character) {
@@ -28,16 +28,18 @@ fn out_of_sight(text: &str) -> Option<Seen> {
             blanks = if character == '\n' { 0 } else { blanks + 1 };
             continue;
         }
-        if (blanks >= WIDE || lines >= HIGH) && text[..at].chars().any(|before| !is_blank(before)) {
-            let (en, zh) = if lines >= HIGH {
+        if (blanks >= MIN_HIDING_BLANKS || lines >= MIN_HIDING_LINES)
+            && text[..at].chars().any(|before| !is_blank(before))
+        {
+            let (en, zh) = if lines >= MIN_HIDING_LINES {
                 (format!("text behind {lines} line breaks"), format!("{lines} 个换行之后的文字"))
             } else {
                 (format!("text behind {blanks} blanks"), format!("{blanks} 个空白之后的文字"))
             };
-            return Some(Seen {
+            return Some(TextFinding {
                 kind: Kind::OutOfSight,
                 quote: quote_of(&text[at..]),
-                why: Text::new(format!("{en}, out of sight"), format!("{zh}，容易被忽略")),
+                why: LocalizedText::new(format!("{en}, out of sight"), format!("{zh}，容易被忽略")),
             });
         }
         (blanks, lines) = (0, 0);
@@ -46,17 +48,18 @@ fn out_of_sight(text: &str) -> Option<Seen> {
 }
 
 /// A run of base64 or hexadecimal characters.
-fn encoded(text: &str) -> Option<Seen> {
+fn encoded(text: &str) -> Option<TextFinding> {
     let belongs = |character: char| {
         character.is_ascii_alphanumeric() || matches!(character, '+' | '/' | '-' | '_' | '=')
     };
-    let blob =
-        text.split(|character: char| !belongs(character)).find(|run| run.len() >= BLOB && is_encoded(run))?;
+    let blob = text
+        .split(|character: char| !belongs(character))
+        .find(|run| run.len() >= MIN_ENCODED_CHARS && is_encoded(run))?;
     let length = blob.len();
-    Some(Seen {
+    Some(TextFinding {
         kind: Kind::Encoded,
         quote: quote_of(&blob[..48]) + "…",
-        why: Text::new(
+        why: LocalizedText::new(
             format!("{length} characters of encoded text that you cannot read"),
             format!("{length} 个字符的编码内容，无法直接读懂"),
         ),
@@ -75,7 +78,7 @@ fn is_encoded(run: &str) -> bool {
 }
 
 /// A URL that contains a password.
-fn address(text: &str) -> Option<Seen> {
+fn address(text: &str) -> Option<TextFinding> {
     let found = text.match_indices("://").find_map(|(at, _)| {
         let scheme = text[..at].rsplit(|character: char| !character.is_ascii_alphanumeric()).next()?;
         let rest = &text[at + 3..];
@@ -90,10 +93,10 @@ fn address(text: &str) -> Option<Seen> {
     let hidden = found
         .split_once("://")
         .and_then(|(scheme, rest)| Some(format!("{scheme}://…@{}", rest.rsplit_once('@')?.1)));
-    Some(Seen {
+    Some(TextFinding {
         kind: Kind::Address,
         quote: quote_of(&hidden.unwrap_or_default()),
-        why: Text::new("an address with a password in it", "地址中含有密码"),
+        why: LocalizedText::new("an address with a password in it", "地址中含有密码"),
     })
 }
 

@@ -11,7 +11,7 @@ const MAX_BYTES: usize = 512 * 1024;
 
 /// A visited item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Text<'a> {
+pub(super) enum Visited<'a> {
     /// A string value or a member name.
     Written(&'a str),
     /// A duplicate member name.
@@ -21,7 +21,7 @@ pub(super) enum Text<'a> {
 }
 
 /// Calls `meet` for every text with its path.
-pub(super) fn texts(raw: &RawJson, meet: &mut dyn FnMut(&str, Text<'_>)) {
+pub(super) fn texts(raw: &RawJson, meet: &mut dyn FnMut(&str, Visited<'_>)) {
     let mut walk = Walk { meet, place: String::new(), left: MAX_BYTES };
     let mut reader = serde_json::Deserializer::from_str(raw.get());
     // The input is valid JSON; in case of an error, the texts before it have been visited.
@@ -29,7 +29,7 @@ pub(super) fn texts(raw: &RawJson, meet: &mut dyn FnMut(&str, Text<'_>)) {
 }
 
 struct Walk<'m> {
-    meet: &'m mut dyn FnMut(&str, Text<'_>),
+    meet: &'m mut dyn FnMut(&str, Visited<'_>),
     place: String,
     left: usize,
 }
@@ -40,10 +40,10 @@ impl Walk<'_> {
             return;
         }
         let end = text.floor_char_boundary(self.left);
-        (self.meet)(&self.place, Text::Written(&text[..end]));
+        (self.meet)(&self.place, Visited::Written(&text[..end]));
         self.left = self.left.saturating_sub(text.len());
         if self.left == 0 {
-            (self.meet)(&self.place, Text::TooLong);
+            (self.meet)(&self.place, Visited::TooLong);
         }
     }
 
@@ -119,7 +119,7 @@ impl<'de> Visitor<'de> for Value<'_, '_> {
             self.0.inside(&name, |walk| {
                 walk.met(&name);
                 if twice {
-                    (walk.meet)(&walk.place, Text::Twice(&name));
+                    (walk.meet)(&walk.place, Visited::Twice(&name));
                 }
                 members.next_value_seed(Value(walk))
             })?;
@@ -157,10 +157,10 @@ mod tests {
     }
 
     #[test]
-    fn what_goes_on_for_ever_is_said_to() {
+    fn reports_that_the_scan_limit_is_reached() {
         let long = RawJson::of(&vec!["好".repeat(MAX_BYTES / 8); 4]);
         let mut all = Vec::new();
-        texts(&long, &mut |_, text| all.push(text == Text::TooLong));
+        texts(&long, &mut |_, text| all.push(text == Visited::TooLong));
         assert_eq!(all, [false, false, false, true], "the fourth text is not looked at");
     }
 }

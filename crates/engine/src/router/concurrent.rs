@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use toolhub_core::lang::Text;
+use toolhub_core::lang::LocalizedText;
 use toolhub_core::source::SourceKind;
 
 use super::policy::{Policy, Strategy};
@@ -20,7 +20,7 @@ pub(super) struct Lineup<'a> {
 }
 
 /// Inputs of the selection.
-pub(super) struct Choice<'a> {
+pub(super) struct CandidateSelection<'a> {
     pub(super) policy: &'a Policy,
     pub(super) scores: &'a Scores,
     /// The requested capability, if the call names one instead of a tool.
@@ -29,9 +29,13 @@ pub(super) struct Choice<'a> {
     pub(super) seed: u64,
 }
 
-impl Choice<'_> {
+impl CandidateSelection<'_> {
     /// Orders the candidates and selects the strategy. `group` is in routing order.
-    pub(super) fn line_up<'a>(&self, group: Vec<&'a Arc<Entry>>, reasons: &mut Vec<Text>) -> Lineup<'a> {
+    pub(super) fn line_up<'a>(
+        &self,
+        group: Vec<&'a Arc<Entry>>,
+        reasons: &mut Vec<LocalizedText>,
+    ) -> Lineup<'a> {
         let (safe, other): (Vec<_>, Vec<_>) =
             group.iter().copied().partition(|entry| entry.tool.hints().may_repeat());
         if safe.len() < 2 {
@@ -50,7 +54,7 @@ impl Choice<'_> {
         let batch = if all_merged { entries.len() } else { self.policy.batch.clamp(1, entries.len()) };
         reasons.push(why);
         if entries.len() + other.len() > batch {
-            reasons.push(Text::new(
+            reasons.push(LocalizedText::new(
                 format!("the first {batch} run side by side, the rest one by one if all of them fail"),
                 format!("前 {batch} 个同时运行；若全部失败，其余逐个尝试"),
             ));
@@ -63,11 +67,11 @@ impl Choice<'_> {
     }
 
     /// Selects race or merge, with the reason.
-    fn strategy(&self, safe: &[&Arc<Entry>]) -> (Strategy, Text) {
+    fn strategy(&self, safe: &[&Arc<Entry>]) -> (Strategy, LocalizedText) {
         if self.capability.is_some() && safe.len() <= 2 {
             return (
                 Strategy::Merge,
-                Text::new("two at most: all run, and are merged", "至多两个：全部运行并合并"),
+                LocalizedText::new("two at most: all run, and are merged", "至多两个：全部运行并合并"),
             );
         }
         let tags: Vec<&str> = match self.capability {
@@ -78,14 +82,20 @@ impl Choice<'_> {
         match ruled {
             Some((tag, strategy)) => {
                 let name = strategy.name();
-                (strategy, Text::new(format!("`{tag}` tools: {name}"), format!("`{tag}` 类工具：{name}")))
+                (
+                    strategy,
+                    LocalizedText::new(format!("`{tag}` tools: {name}"), format!("`{tag}` 类工具：{name}")),
+                )
             }
             None if safe.len() == 2 => {
-                (Strategy::Merge, Text::new("exactly two: merged", "恰好两个：合并结果"))
+                (Strategy::Merge, LocalizedText::new("exactly two: merged", "恰好两个：合并结果"))
             }
             None => (
                 Strategy::Race,
-                Text::new("more than two: raced, the first success counts", "多于两个：竞争，先成功者为准"),
+                LocalizedText::new(
+                    "more than two: raced, the first success counts",
+                    "多于两个：竞争，先成功者为准",
+                ),
             ),
         }
     }
@@ -95,7 +105,7 @@ impl Choice<'_> {
     fn order<'a>(
         &self,
         mut safe: Vec<&'a Arc<Entry>>,
-        reasons: &mut Vec<Text>,
+        reasons: &mut Vec<LocalizedText>,
     ) -> (Vec<&'a Arc<Entry>>, Vec<Score>) {
         if self.capability.is_some() {
             fastrand::Rng::with_seed(self.seed).shuffle(&mut safe);
@@ -118,7 +128,7 @@ impl Choice<'_> {
             .any(|pair| priority(pair[0].0) == priority(pair[1].0) && pair[0].1.value == pair[1].1.value);
         if self.capability.is_some() && equals {
             let seed = self.seed;
-            reasons.push(Text::new(
+            reasons.push(LocalizedText::new(
                 format!("equals are shuffled (seed {seed})"),
                 format!("条件相同者随机排序（种子 {seed}）"),
             ));
@@ -142,12 +152,12 @@ fn shared_tags<'a>(safe: &[&'a Arc<Entry>]) -> Vec<&'a str> {
     shared.map(String::as_str).collect()
 }
 
-fn one_by_one(other: &[&Arc<Entry>]) -> Text {
+fn one_by_one(other: &[&Arc<Entry>]) -> LocalizedText {
     let names = other.iter().map(|entry| entry.tool.source.to_string()).collect::<Vec<_>>().join(", ");
     if names.is_empty() {
-        return Text::new("one after another", "依次尝试");
+        return LocalizedText::new("one after another", "依次尝试");
     }
-    Text::new(
+    LocalizedText::new(
         format!("{names}: not known to be read-only or idempotent, so never run side by side or twice"),
         format!("{names}：未声明只读或幂等，因此不会同时运行，也不会重复运行"),
     )

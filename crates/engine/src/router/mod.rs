@@ -8,25 +8,25 @@ use std::cell::RefCell;
 use std::sync::Arc;
 
 use toolhub_core::error::UnknownTool;
-use toolhub_core::lang::Text;
+use toolhub_core::lang::LocalizedText;
 use toolhub_core::source::SourceKind;
 use toolhub_core::tool::Trust;
-use toolhub_core::{CallBy, Mending, RawJson, Say as _, Source, Tool, ToolError};
+use toolhub_core::{CallBy, Coercion, Localize as _, RawJson, Source, Tool, ToolError};
 
-use self::concurrent::{Choice, Lineup};
+use self::concurrent::{CandidateSelection, Lineup};
 use self::single_candidate::single_candidate;
 use crate::catalog::{Catalog, Entry};
 use crate::coerce::{Coerced, coerce};
 use crate::schema::{Instance, Steps};
 use crate::score::{Score, Scores};
-use crate::suggest::near_names;
+use crate::suggest::similar_names;
 
 pub use self::policy::{Policy, SourceFilter, Strategy};
 
 /// Maximum number of similar names in an error.
-const NEAR: usize = 3;
+const MAX_SUGGESTIONS: usize = 3;
 /// Maximum number of candidates of a capability; later ones would hardly ever be tried.
-const ENOUGH: usize = 8;
+const MAX_CANDIDATES: usize = 8;
 
 /// The call to route.
 #[derive(Debug, Clone, Copy)]
@@ -40,13 +40,13 @@ pub struct Request<'a> {
     /// The arguments. Without them, no candidate is excluded by its schema.
     pub arguments: Option<&'a RawJson>,
     /// Whether arguments that do not match the schema are coerced.
-    pub mending: Mending,
+    pub coercion: Coercion,
     /// The sources that may serve the call; `None` allows all.
     pub among: Option<&'a [Source]>,
     /// Seed for shuffling equally ranked candidates of a capability.
     pub seed: u64,
     /// Whether reasons are collected.
-    pub explained: bool,
+    pub with_reasons: bool,
 }
 
 impl Request<'_> {
@@ -59,8 +59,8 @@ impl Request<'_> {
 impl<'a> Request<'a> {
     /// A request for a tool by name, with defaults for everything else.
     pub fn named(tool: &'a str) -> Self {
-        let (by, mending) = (CallBy::Name, Mending::Off);
-        Self { tool, by, source: None, arguments: None, mending, among: None, seed: 0, explained: true }
+        let (by, coercion) = (CallBy::Name, Coercion::Off);
+        Self { tool, by, source: None, arguments: None, coercion, among: None, seed: 0, with_reasons: true }
     }
 }
 
@@ -70,9 +70,9 @@ pub struct Candidate {
     /// The tool.
     pub entry: Arc<Entry>,
     /// Reason for its position.
-    pub why: Text,
+    pub why: LocalizedText,
     /// The coerced arguments, if the call's own did not match the schema.
-    pub mended: Option<Coerced>,
+    pub coerced: Option<Coerced>,
 }
 
 impl Candidate {
@@ -92,7 +92,7 @@ pub struct Route {
     /// The candidates in the order they are tried. Never empty.
     pub candidates: Vec<Candidate>,
     /// Reasons for this route.
-    pub reasons: Vec<Text>,
+    pub reasons: Vec<LocalizedText>,
 }
 
 impl Route {
@@ -104,7 +104,7 @@ impl Route {
 
 /// Inputs of routing beside the request.
 #[derive(Debug, Clone, Copy)]
-pub struct Known<'a> {
+pub struct RoutingContext<'a> {
     /// The available tools.
     pub catalog: &'a Catalog,
     /// The configured routing policy.
@@ -114,10 +114,11 @@ pub struct Known<'a> {
 }
 
 /// Routes a call.
-pub fn route(request: Request<'_>, known: Known<'_>) -> Result<Route, ToolError> {
+pub fn route(request: Request<'_>, known: RoutingContext<'_>) -> Result<Route, ToolError> {
     match single_candidate(request, known) {
         Some(entry) => {
-            let candidate = Candidate { entry: Arc::clone(entry), why: Text::default(), mended: None };
+            let candidate =
+                Candidate { entry: Arc::clone(entry), why: LocalizedText::default(), coerced: None };
             let candidates = vec![candidate];
             Ok(Route { strategy: Strategy::First, batch: 1, candidates, reasons: Vec::new() })
         }
@@ -126,16 +127,17 @@ pub fn route(request: Request<'_>, known: Known<'_>) -> Result<Route, ToolError>
 }
 
 /// Routes a call by the general path, for any number of candidates.
-fn route_among(request: Request<'_>, known: Known<'_>) -> Result<Route, ToolError> {
-    let Known { policy, scores, .. } = known;
+fn route_among(request: Request<'_>, known: RoutingContext<'_>) -> Result<Route, ToolError> {
+    let RoutingContext { policy, scores, .. } = known;
     let filter = policy.source_filter(request.source)?;
-    let mut reasons: Vec<Text> = source_reason(request.source, &filter, policy).into_iter().collect();
+    let mut reasons: Vec<LocalizedText> =
+        source_reason(request.source, &filter, policy).into_iter().collect();
     let only = filter.only();
     let capability = (request.by == CallBy::Capability).then_some(request.tool);
     // All schema checks of a call share one step budget, however many candidates there are.
     let steps = Steps::for_bytes(request.arguments.map_or(0, |arguments| arguments.get().len()));
     let arguments = request.arguments.map(|arguments| Instance::new(arguments, &steps));
-    let check = ArgumentCheck { arguments, mending: request.mending, mended: RefCell::default() };
+    let check = ArgumentCheck { arguments, coercion: request.coercion, coerced: RefCell::default() };
     let fitting = match capability {
         None => by_name((request, &check), known, (only, &mut reasons))?,
         Some(capability) => by_capability((capability, request, &check), known, (only, &mut reasons))?,
@@ -143,28 +145,28 @@ fn route_among(request: Request<'_>, known: Known<'_>) -> Result<Route, ToolErro
     // Number of tools with exactly this name; 0 if the call uses the form `source__name`.
     let offered =
         known.catalog.named(request.tool).filter(|entry| request.admits(&entry.tool.source)).count();
-    if request.explained && only.is_none() && capability.is_none() && offered > 0 {
+    if request.with_reasons && only.is_none() && capability.is_none() && offered > 0 {
         reasons.push(order_text(policy, (&fitting, offered)));
     }
     let standing = match (only, capability, offered) {
-        (Some(_), None, _) | (None, None, 0) => Standing::Named,
-        (_, Some(_), _) => Standing::Capable,
-        (None, None, 1) => Standing::Alone,
-        (None, None, _) => Standing::InOrder,
+        (Some(_), None, _) | (None, None, 0) => PositionRule::Named,
+        (_, Some(_), _) => PositionRule::Capable,
+        (None, None, 1) => PositionRule::Alone,
+        (None, None, _) => PositionRule::InOrder,
     };
-    let choice = Choice { policy, scores, capability, seed: request.seed };
+    let choice = CandidateSelection { policy, scores, capability, seed: request.seed };
     let lineup = choice.line_up(fitting, &mut reasons);
     let candidates = lineup
         .entries
         .iter()
         .enumerate()
         .map(|(place, entry)| {
-            let mended = check.mended_for(entry);
-            let why = match request.explained {
+            let coerced = check.coerced_for(entry);
+            let why = match request.with_reasons {
                 true => why(entry, (place, standing), &lineup),
-                false => Text::default(),
+                false => LocalizedText::default(),
             };
-            Candidate { entry: Arc::clone(entry), why, mended }
+            Candidate { entry: Arc::clone(entry), why, coerced }
         })
         .collect();
     Ok(Route { strategy: lineup.strategy, batch: lineup.batch, candidates, reasons })
@@ -173,8 +175,8 @@ fn route_among(request: Request<'_>, known: Known<'_>) -> Result<Route, ToolErro
 /// Tools of this name whose schema accepts the arguments, in routing order.
 fn by_name<'a>(
     (request, check): (Request<'_>, &ArgumentCheck<'_>),
-    known: Known<'a>,
-    (only, reasons): (Option<&Source>, &mut Vec<Text>),
+    known: RoutingContext<'a>,
+    (only, reasons): (Option<&Source>, &mut Vec<LocalizedText>),
 ) -> Result<Vec<&'a Arc<Entry>>, ToolError> {
     let named = known.catalog.named(request.tool).filter(|entry| request.admits(&entry.tool.source));
     let named: Vec<&Arc<Entry>> = ordered(named, known.policy);
@@ -200,7 +202,7 @@ fn by_name<'a>(
 }
 
 /// Resolves `source__name`.
-fn qualified<'a>(request: Request<'_>, known: Known<'a>) -> Option<&'a Arc<Entry>> {
+fn qualified<'a>(request: Request<'_>, known: RoutingContext<'a>) -> Option<&'a Arc<Entry>> {
     let (source, name) = request.tool.split_once("__")?;
     let own = |entry: &&Arc<Entry>| {
         let place = &entry.tool.source;
@@ -214,7 +216,7 @@ fn qualified<'a>(request: Request<'_>, known: Known<'a>) -> Option<&'a Arc<Entry
 fn of_one_server<'a>(
     mut entries: Vec<&'a Arc<Entry>>,
     policy: &Policy,
-    reasons: &mut Vec<Text>,
+    reasons: &mut Vec<LocalizedText>,
 ) -> Vec<&'a Arc<Entry>> {
     let is_server = |entry: &Arc<Entry>| matches!(entry.tool.source, Source::Server(_));
     let Some(first) = entries.iter().find(|entry| is_server(entry)).map(|entry| &entry.tool.source) else {
@@ -226,7 +228,7 @@ fn of_one_server<'a>(
     };
     for entry in entries.iter().filter(|entry| !stays(entry)) {
         let place = &entry.tool.source;
-        reasons.push(Text::new(
+        reasons.push(LocalizedText::new(
             format!("{place} has a tool of that name, too, and is not asked: name it as the source, or declare both in `[routing] equivalent`"),
             format!("{place} 也有同名工具，但不会使用：可将其指定为来源，或在 `[routing] equivalent` 中声明两者等价"),
         ));
@@ -238,8 +240,8 @@ fn of_one_server<'a>(
 /// Tools with this capability whose schema declares all given arguments, in routing order.
 fn by_capability<'a>(
     (capability, request, check): (&str, Request<'_>, &ArgumentCheck<'_>),
-    known: Known<'a>,
-    (only, reasons): (Option<&Source>, &mut Vec<Text>),
+    known: RoutingContext<'a>,
+    (only, reasons): (Option<&Source>, &mut Vec<LocalizedText>),
 ) -> Result<Vec<&'a Arc<Entry>>, ToolError> {
     // Sorts whole sources, so that the cost does not depend on their number of tools.
     let admitted = |source: &Source| request.admits(source) && only.is_none_or(|only| source == only);
@@ -253,8 +255,8 @@ fn by_capability<'a>(
     let fits = |entry: &Arc<Entry>| {
         request.arguments.is_none_or(|given| match check.accepts(entry) {
             Ok(_) => {
-                let mended = check.mended_for(entry);
-                entry.knows_all(mended.as_ref().map_or(given, |mended| &mended.arguments))
+                let coerced = check.coerced_for(entry);
+                entry.declares_all(coerced.as_ref().map_or(given, |coerced| &coerced.arguments))
             }
             Err(_) => false,
         })
@@ -268,7 +270,7 @@ fn by_capability<'a>(
         usable
     };
     let fitting = group.filter(|entry| fits(entry));
-    let mut fitting: Vec<_> = fitting.filter(|entry| usable(entry)).take(ENOUGH).collect();
+    let mut fitting: Vec<_> = fitting.filter(|entry| usable(entry)).take(MAX_CANDIDATES).collect();
     of_one_changing_server(&mut fitting, known.policy);
     if let (true, Some((tool, place))) = (fitting.is_empty(), held_back) {
         return Err(ToolError::Quarantined { tool, place });
@@ -281,7 +283,7 @@ fn by_capability<'a>(
     for entry in fitting.iter().filter(|entry| entry.tool.trust == Trust::Changed) {
         reasons.push(changed(&entry.tool));
     }
-    reasons.push(Text::new(
+    reasons.push(LocalizedText::new(
         format!("{count} of {have} tools for `{capability}` accept the arguments"),
         format!("{have} 个 `{capability}` 类工具中有 {count} 个接受这些参数"),
     ));
@@ -305,7 +307,7 @@ fn of_one_changing_server(entries: &mut Vec<&Arc<Entry>>, policy: &Policy) {
 /// Removes quarantined tools. Returns an error if none is left.
 fn trusted<'a>(
     group: Vec<&'a Arc<Entry>>,
-    reasons: &mut Vec<Text>,
+    reasons: &mut Vec<LocalizedText>,
 ) -> Result<Vec<&'a Arc<Entry>>, ToolError> {
     let mut held_back = None;
     let mut left = Vec::with_capacity(group.len());
@@ -318,7 +320,7 @@ fn trusted<'a>(
                 left.push(entry);
             }
             Trust::Quarantined => {
-                reasons.push(Text::new(
+                reasons.push(LocalizedText::new(
                     format!("{place} is held back: it is not what was approved"),
                     format!("{place} 已被隔离：与批准的定义不同"),
                 ));
@@ -332,23 +334,23 @@ fn trusted<'a>(
     }
 }
 
-fn changed(tool: &Tool) -> Text {
+fn changed(tool: &Tool) -> LocalizedText {
     let (name, place) = (tool.name(), &tool.source);
-    Text::new(
+    LocalizedText::new(
         format!("warning: the definition of `{name}` at {place} changed since it was approved"),
         format!("警告：{place} 的 `{name}` 的定义在批准后有改动"),
     )
 }
 
 /// The effect of a call's `source` on its route, as a reason.
-fn source_reason(source: Option<&str>, filter: &SourceFilter, policy: &Policy) -> Option<Text> {
+fn source_reason(source: Option<&str>, filter: &SourceFilter, policy: &Policy) -> Option<LocalizedText> {
     match filter {
         SourceFilter::Any => None,
-        SourceFilter::Only(Source::Server(id)) => Some(Text::new(
+        SourceFilter::Only(Source::Server(id)) => Some(LocalizedText::new(
             format!("the call names server `{id}`, so only that server is asked"),
             format!("调用指定了服务器 `{id}`，只用该服务器"),
         )),
-        SourceFilter::Only(only) => Some(Text::new(
+        SourceFilter::Only(only) => Some(LocalizedText::new(
             format!("the call names `{only}`, so no other source is asked"),
             format!("调用指定了来源 `{only}`，不用其他来源"),
         )),
@@ -359,7 +361,7 @@ fn source_reason(source: Option<&str>, filter: &SourceFilter, policy: &Policy) -
                 Some(SourceKind::Skill) => ("skills", "技能"),
                 Some(SourceKind::Native) => ("native tools", "内置工具"),
             };
-            Some(Text::new(
+            Some(LocalizedText::new(
                 format!("source `{source}` is often a model's guess, so {en} come first all the same"),
                 format!("来源 `{source}` 常常只是模型的猜测，仍然先用{zh}"),
             ))
@@ -379,16 +381,16 @@ fn ordered<'a>(tools: impl Iterator<Item = &'a Arc<Entry>>, policy: &Policy) -> 
 fn fitting<'a>(
     check: &ArgumentCheck<'_>,
     group: &[&'a Arc<Entry>],
-    reasons: &mut Vec<Text>,
+    reasons: &mut Vec<LocalizedText>,
 ) -> Result<Vec<&'a Arc<Entry>>, ToolError> {
     let mut fitting = Vec::with_capacity(group.len());
     let mut complaint = None;
     for entry in group {
         match check.accepts(entry) {
-            Ok(mended) => {
-                if mended {
+            Ok(coerced) => {
+                if coerced {
                     let source = &entry.tool.source;
-                    reasons.push(Text::new(
+                    reasons.push(LocalizedText::new(
                         format!("the arguments were mended to fit the schema of {source}"),
                         format!("已修正参数以符合 {source} 的模式"),
                     ));
@@ -397,7 +399,7 @@ fn fitting<'a>(
             }
             Err(error) => {
                 let source = &entry.tool.source;
-                reasons.push(Text::new(
+                reasons.push(LocalizedText::new(
                     format!("{source} is left out, as the arguments do not fit its schema"),
                     format!("参数不符合 {source} 的模式，不用它"),
                 ));
@@ -414,131 +416,136 @@ fn fitting<'a>(
 /// Checks the arguments of one call against the schemas of its candidates.
 struct ArgumentCheck<'a> {
     arguments: Option<Instance<'a>>,
-    mending: Mending,
+    coercion: Coercion,
     /// The coerced arguments per candidate.
-    mended: RefCell<Vec<(Arc<Entry>, Coerced)>>,
+    coerced: RefCell<Vec<(Arc<Entry>, Coerced)>>,
 }
 
 impl ArgumentCheck<'_> {
     /// Whether a tool accepts the arguments; `Ok(true)` means that they had to be coerced.
     fn accepts(&self, entry: &Arc<Entry>) -> Result<bool, ToolError> {
-        let mended = match &self.arguments {
+        let coerced = match &self.arguments {
             Some(arguments) => arguments.steps().with_share(|| self.suited(entry, arguments))?,
             None => None,
         };
-        let is_mended = mended.is_some();
-        self.mended.borrow_mut().extend(mended.map(|mended| (Arc::clone(entry), mended)));
+        let is_mended = coerced.is_some();
+        self.coerced.borrow_mut().extend(coerced.map(|coerced| (Arc::clone(entry), coerced)));
         Ok(is_mended)
     }
 
     /// The coerced arguments for a tool that accepts them only in this form.
-    fn mended_for(&self, entry: &Arc<Entry>) -> Option<Coerced> {
-        let all = self.mended.borrow();
-        all.iter().find(|(of, _)| Arc::ptr_eq(of, entry)).map(|(_, mended)| mended.clone())
+    fn coerced_for(&self, entry: &Arc<Entry>) -> Option<Coerced> {
+        let all = self.coerced.borrow();
+        all.iter().find(|(of, _)| Arc::ptr_eq(of, entry)).map(|(_, coerced)| coerced.clone())
     }
 
     fn suited(&self, entry: &Entry, arguments: &Instance<'_>) -> Result<Option<Coerced>, ToolError> {
         let raw = arguments.raw();
-        if entry.surely_takes(raw, self.mending) {
+        if entry.certainly_accepts(raw, self.coercion) {
             return Ok(None);
         }
         let checked = entry.check_within(arguments);
-        if self.mending == Mending::Off {
+        if self.coercion == Coercion::Off {
             return checked.map(|()| None);
         }
         // Most schemas accept undeclared members, which the tool then ignores.
-        let fits = checked.is_ok() && entry.knows_all(raw);
+        let fits = checked.is_ok() && entry.declares_all(raw);
         if fits {
             return Ok(None);
         }
         match coerce(entry.tool.definition.input_schema(), raw) {
-            Some(mended) => match entry.check_within(&Instance::new(&mended.arguments, arguments.steps())) {
-                Ok(()) => Ok(Some(mended)),
-                Err(_) if checked.is_ok() => Ok(None),
-                Err(error) => Err(error),
-            },
+            Some(coerced) => {
+                match entry.check_within(&Instance::new(&coerced.arguments, arguments.steps())) {
+                    Ok(()) => Ok(Some(coerced)),
+                    Err(_) if checked.is_ok() => Ok(None),
+                    Err(error) => Err(error),
+                }
+            }
             None => checked.map(|()| None),
         }
     }
 }
 
-fn order_text(policy: &Policy, (fitting, offered): (&[&Arc<Entry>], usize)) -> Text {
+fn order_text(policy: &Policy, (fitting, offered): (&[&Arc<Entry>], usize)) -> LocalizedText {
     let order = policy.order.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
     match fitting {
         [only] if offered == 1 => {
             let source = &only.tool.source;
-            Text::new(
+            LocalizedText::new(
                 format!("only {source} has it (order: {order})"),
                 format!("只有 {source} 提供（顺序：{order}）"),
             )
         }
         [first] => {
             let source = &first.tool.source;
-            Text::new(
+            LocalizedText::new(
                 format!("{source} is the first of {offered} in the order {order}"),
                 format!("{offered} 个来源中 {source} 排在最前（顺序：{order}）"),
             )
         }
-        _ => Text::new(format!("tried in the order {order}"), format!("按顺序尝试：{order}")),
+        _ => LocalizedText::new(format!("tried in the order {order}"), format!("按顺序尝试：{order}")),
     }
 }
 
 /// The rule that determines a candidate's position.
 #[derive(Clone, Copy)]
-enum Standing {
+enum PositionRule {
     Named,
     Alone,
     Capable,
     InOrder,
 }
 
-fn why(entry: &Arc<Entry>, (place, standing): (usize, Standing), lineup: &Lineup<'_>) -> Text {
+fn why(entry: &Arc<Entry>, (place, standing): (usize, PositionRule), lineup: &Lineup<'_>) -> LocalizedText {
     let source = &entry.tool.source;
     let what = match source.kind() {
-        SourceKind::Mcp => Text::new(format!("MCP server `{source}`"), format!("MCP 服务器 `{source}`")),
-        SourceKind::Skill => Text::new("skill", "技能"),
-        SourceKind::Native => Text::new("native tool", "内置工具"),
+        SourceKind::Mcp => {
+            LocalizedText::new(format!("MCP server `{source}`"), format!("MCP 服务器 `{source}`"))
+        }
+        SourceKind::Skill => LocalizedText::new("skill", "技能"),
+        SourceKind::Native => LocalizedText::new("native tool", "内置工具"),
     };
     let why = match (lineup.scores.get(place), standing) {
         (Some(score), _) => beside_text(place, lineup, score),
-        (None, Standing::Named) => Text::new("named by the call", "由调用指定"),
-        (None, Standing::Alone) => Text::new("the only one that has it", "只有它提供"),
-        (None, Standing::Capable) if lineup.entries.len() == 1 => {
-            Text::new("the only one that is good for it", "只有它适用")
+        (None, PositionRule::Named) => LocalizedText::new("named by the call", "由调用指定"),
+        (None, PositionRule::Alone) => LocalizedText::new("the only one that has it", "只有它提供"),
+        (None, PositionRule::Capable) if lineup.entries.len() == 1 => {
+            LocalizedText::new("the only one that is good for it", "只有它适用")
         }
-        (None, _) if place == 0 => Text::new("first in the routing order", "路由顺序中的第一个"),
-        (None, _) => {
-            Text::new("fallback, if those before certainly had no effect", "备选：仅当之前的肯定没有生效")
-        }
+        (None, _) if place == 0 => LocalizedText::new("first in the routing order", "路由顺序中的第一个"),
+        (None, _) => LocalizedText::new(
+            "fallback, if those before certainly had no effect",
+            "备选：仅当之前的肯定没有生效",
+        ),
     };
-    let say = |text: &Text, lang| text.say(lang);
+    let localize = |text: &LocalizedText, lang| text.localize(lang);
     let (en, zh) = (toolhub_core::Lang::En, toolhub_core::Lang::Zh);
-    Text::new(
-        format!("{}: {}", say(&what, en), say(&why, en)),
-        format!("{}：{}", say(&what, zh), say(&why, zh)),
+    LocalizedText::new(
+        format!("{}: {}", localize(&what, en), localize(&why, en)),
+        format!("{}：{}", localize(&what, zh), localize(&why, zh)),
     )
 }
 
 /// Reason for the position of a candidate that runs concurrently with others.
-fn beside_text(place: usize, lineup: &Lineup<'_>, score: &Score) -> Text {
+fn beside_text(place: usize, lineup: &Lineup<'_>, score: &Score) -> LocalizedText {
     let latest = lineup.scores.iter().filter_map(|score| score.last_success).max();
     let role = if latest.is_some() && score.last_success == latest && place == 0 {
-        Text::new("succeeded last", "最近一次成功")
+        LocalizedText::new("succeeded last", "最近一次成功")
     } else if place < lineup.batch {
-        Text::new("in the first batch", "在第一批中")
+        LocalizedText::new("in the first batch", "在第一批中")
     } else {
-        Text::new("if the first batch fails", "第一批失败后再试")
+        LocalizedText::new("if the first batch fails", "第一批失败后再试")
     };
     let (en, zh) = (toolhub_core::Lang::En, toolhub_core::Lang::Zh);
     let score = score.text();
-    Text::new(
-        format!("{} ({})", role.say(en), score.say(en)),
-        format!("{}（{}）", role.say(zh), score.say(zh)),
+    LocalizedText::new(
+        format!("{} ({})", role.localize(en), score.localize(en)),
+        format!("{}（{}）", role.localize(zh), score.localize(zh)),
     )
 }
 
 /// The error for an unknown name; for `server__name`, it states that the server has no such tool.
-fn unknown_qualified(request: Request<'_>, known: Known<'_>) -> ToolError {
+fn unknown_qualified(request: Request<'_>, known: RoutingContext<'_>) -> ToolError {
     let server = |prefix: &str| known.policy.servers.iter().find(|id| id.as_str() == prefix);
     let split = request.tool.split_once("__");
     let Some((id, name)) = split.and_then(|(prefix, name)| Some((server(prefix)?, name))) else {
@@ -577,7 +584,7 @@ fn unknown(tool: &str, only: Option<&Source>, named: &[&Arc<Entry>], catalog: &C
             Some(Source::Server(id)) => Some(id.clone()),
             _ => None,
         },
-        near: near_names(tool, names, NEAR),
+        near: similar_names(tool, names, MAX_SUGGESTIONS),
         elsewhere: named.iter().map(|entry| entry.tool.source.clone()).collect(),
         unlisted: Vec::new(),
     }))

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use toolhub_core::source::SourceKind;
 use toolhub_core::{ServerId, Source, ToolError};
 
-use crate::suggest::near_names;
+use crate::suggest::similar_names;
 
 /// Source names that models write by habit, regardless of the tool's actual source.
 const GUESSED: [&str; 2] = ["native", "appflowy"];
@@ -57,7 +57,7 @@ impl Strategy {
     }
 
     /// The strategy of that name.
-    pub fn named(name: &str) -> Option<Self> {
+    pub fn from_name(name: &str) -> Option<Self> {
         [Self::First, Self::Race, Self::Merge].into_iter().find(|strategy| strategy.name() == name)
     }
 }
@@ -134,7 +134,7 @@ impl Policy {
             Ok(SourceFilter::Only(Source::Skill))
         } else {
             let names = self.servers.iter().map(ServerId::as_str).chain(GUESSED).chain([skills.as_str()]);
-            let near = near_names(name, names, MAX_SUGGESTIONS);
+            let near = similar_names(name, names, MAX_SUGGESTIONS);
             Err(ToolError::UnknownSource { name: name.to_owned(), near })
         }
     }

@@ -6,13 +6,16 @@ use std::sync::Arc;
 use toolhub_core::CallBy;
 use toolhub_core::tool::Trust;
 
-use super::{Known, Request};
+use super::{Request, RoutingContext};
 use crate::catalog::Entry;
 
 /// Returns the only tool of this name if no decision is needed: no other tool has the name, the tool may be used, its
 /// schema certainly accepts the arguments unchanged, and no reasons are requested.
-pub(super) fn single_candidate<'a>(request: Request<'_>, known: Known<'a>) -> Option<&'a Arc<Entry>> {
-    if request.explained || request.by != CallBy::Name || request.source.is_some() {
+pub(super) fn single_candidate<'a>(
+    request: Request<'_>,
+    known: RoutingContext<'a>,
+) -> Option<&'a Arc<Entry>> {
+    if request.with_reasons || request.by != CallBy::Name || request.source.is_some() {
         return None;
     }
     let mut named = known.catalog.named(request.tool);
@@ -20,14 +23,14 @@ pub(super) fn single_candidate<'a>(request: Request<'_>, known: Known<'a>) -> Op
     let usable = matches!(entry.tool.trust, Trust::Unseen | Trust::Approved)
         && request.admits(&entry.tool.source)
         && known.policy.rank(&entry.tool.source).is_some();
-    let taken = |arguments| entry.surely_takes(arguments, request.mending);
+    let taken = |arguments| entry.certainly_accepts(arguments, request.coercion);
     (usable && request.arguments.is_none_or(taken)).then_some(entry)
 }
 
 #[cfg(test)]
 mod tests {
     use serde_json::json;
-    use toolhub_core::{Mending, RawJson, ServerId, Source, Tool, ToolDefinition};
+    use toolhub_core::{Coercion, RawJson, ServerId, Source, Tool, ToolDefinition};
 
     use super::super::{Policy, route, route_among};
     use super::*;
@@ -44,7 +47,7 @@ mod tests {
     }
 
     #[test]
-    fn the_short_way_gives_the_same_route() {
+    fn fast_path_gives_the_same_route() {
         let server = |id: &str| Source::Server(ServerId::new(id));
         let catalog = Catalog::new([
             tool(server("a"), "one", Trust::Unseen),
@@ -56,7 +59,7 @@ mod tests {
         ]);
         let policy = Policy { servers: vec![ServerId::new("a")], ..Policy::default() };
         let scores = Scores::default();
-        let known = Known { catalog: &catalog, policy: &policy, scores: &scores };
+        let known = RoutingContext { catalog: &catalog, policy: &policy, scores: &scores };
         let arguments = [
             json!({"path": "x"}),
             json!({"path": "x", "lines": 3.0}),
@@ -70,15 +73,15 @@ mod tests {
         let (here, elsewhere) = ([server("a")], [Source::Native]);
         let mut short = 0;
         for name in ["one", "two", "changed", "held", "lost", "nobody"] {
-            for (mending, among) in [
-                (Mending::Off, None),
-                (Mending::On, None),
-                (Mending::On, Some(&here[..])),
-                (Mending::On, Some(&elsewhere[..])),
+            for (coercion, among) in [
+                (Coercion::Off, None),
+                (Coercion::On, None),
+                (Coercion::On, Some(&here[..])),
+                (Coercion::On, Some(&elsewhere[..])),
             ] {
                 for arguments in arguments.clone() {
                     let named = Request::named(name);
-                    let request = Request { mending, among, arguments, explained: false, ..named };
+                    let request = Request { coercion, among, arguments, with_reasons: false, ..named };
                     let (found, expect) = (route(request, known), route_among(request, known));
                     assert_eq!(format!("{found:?}"), format!("{expect:?}"), "{request:?}");
                     short += usize::from(single_candidate(request, known).is_some());

@@ -3,14 +3,14 @@
 
 use serde_json::{Value, json};
 use toolhub_core::error::{ArgumentProblem, Expected};
-use toolhub_core::{Lang, RawJson, Say, ToolError};
+use toolhub_core::{Lang, Localize, RawJson, ToolError};
 
 use super::{Instance, Schema, Steps};
 use crate::coerce::coerce;
-use crate::suggest::near_names;
+use crate::suggest::similar_names;
 
 /// Maximum length of an error message about arguments, in bytes.
-const MAX_TOLD: usize = 4 << 10;
+const MAX_MESSAGE_BYTES: usize = 4 << 10;
 
 fn problems(schema: &Value, arguments: impl Into<String>) -> Vec<ArgumentProblem> {
     let arguments = RawJson::parse(arguments.into()).unwrap();
@@ -19,12 +19,12 @@ fn problems(schema: &Value, arguments: impl Into<String>) -> Vec<ArgumentProblem
     schema.check(&Instance::new(&arguments, &steps)).unwrap_err()
 }
 
-fn told(problems: Vec<ArgumentProblem>) -> String {
+fn message(problems: Vec<ArgumentProblem>) -> String {
     let error = ToolError::InvalidArguments { tool: "t".into(), problems };
     for lang in [Lang::En, Lang::Zh] {
-        assert!(error.say(lang).len() <= MAX_TOLD, "{} bytes", error.say(lang).len());
+        assert!(error.localize(lang).len() <= MAX_MESSAGE_BYTES, "{} bytes", error.localize(lang).len());
     }
-    error.say(Lang::En)
+    error.localize(Lang::En)
 }
 
 fn many_members(count: usize, value: &str) -> String {
@@ -42,11 +42,11 @@ fn closed() -> Value {
 fn unknown_arguments_are_counted_and_the_first_few_named() {
     let found = problems(&closed(), many_members(150_000, "1"));
     assert!(found.len() <= 9, "{}", found.len());
-    let text = told(found);
+    let text = message(found);
     assert!(text.contains("there is no argument `filepath0`"), "{text}");
     assert!(text.contains("and 149992 more"), "{text}");
     // A few problems are listed completely.
-    let few = told(problems(&closed(), r#"{"filepath_of3":"a","zzz":1}"#));
+    let few = message(problems(&closed(), r#"{"filepath_of3":"a","zzz":1}"#));
     assert!(few.contains("did you mean `filepath_of_3`?") && few.contains("`zzz`"), "{few}");
     assert!(!few.contains("more"), "{few}");
 }
@@ -55,7 +55,7 @@ fn unknown_arguments_are_counted_and_the_first_few_named() {
 #[test]
 fn unknown_members_deeper_down_are_counted_too() {
     let schema = json!({"type": "object", "properties": {"options": closed()}});
-    let text = told(problems(&schema, format!(r#"{{"options":{}}}"#, many_members(5_000, "1"))));
+    let text = message(problems(&schema, format!(r#"{{"options":{}}}"#, many_members(5_000, "1"))));
     assert!(text.contains("`options.filepath0`") && text.contains("more"), "{text}");
 }
 
@@ -71,38 +71,38 @@ fn problems_of_many_values_are_counted_and_the_first_few_told() {
         (many.len(), many.last().map(|last| last.expected.clone())),
         (9, Some(Expected::More(249_992)))
     );
-    assert!(told(many).contains("`rows[0]` should be integer"));
+    assert!(message(many).contains("`rows[0]` should be integer"));
     let branches: Vec<Value> =
         (0..50).map(|number| json!({"type": "object", "required": [number.to_string()]})).collect();
     let either =
         json!({"type": "object", "properties": {"rows": {"type": "array", "items": {"anyOf": branches}}}});
-    assert!(told(problems(&either, items(250_000))).contains("`rows[0]` should be object"));
-    let text = told(problems(&either, items(3)));
+    assert!(message(problems(&either, items(250_000))).contains("`rows[0]` should be object"));
+    let text = message(problems(&either, items(3)));
     assert!(text.contains("`rows[2]` should be object"), "{text}");
 }
 
 #[test]
 fn names_values_and_lists_in_messages_are_cut() {
     let long = "n".repeat(1 << 20);
-    let text = told(problems(&closed(), format!(r#"{{"{long}":1}}"#)));
+    let text = message(problems(&closed(), format!(r#"{{"{long}":1}}"#)));
     assert!(text.contains("there is no argument `nnnn"), "{text}");
     let options: Vec<String> = (0..10_000).map(|number| format!("option-{number}")).collect();
     let schema = json!({"type": "object", "properties": {"mode": {"enum": options}, "list": {"maxItems": 1}, "deep": {
         "additionalProperties": {"additionalProperties": {"type": "integer"}}}}});
-    let text = told(problems(&schema, r#"{"mode":"x"}"#));
+    let text = message(problems(&schema, r#"{"mode":"x"}"#));
     assert!(text.contains("option-0") && !text.contains("option-999"), "{text}");
-    told(problems(&schema, format!(r#"{{"list":["{long}","{long}"]}}"#)));
-    told(problems(&schema, format!(r#"{{"deep":{{"{long}":{{"{long}":"{long}"}}}}}}"#)));
+    message(problems(&schema, format!(r#"{{"list":["{long}","{long}"]}}"#)));
+    message(problems(&schema, format!(r#"{{"deep":{{"{long}":{{"{long}":"{long}"}}}}}}"#)));
 }
 
 /// Comparing them would need a table of the product of both lengths.
 #[test]
 fn near_names_are_not_looked_for_where_a_name_is_no_name() {
     let long = "read_data_from_excel_".repeat(200_000);
-    assert!(near_names(&long, ["read_data_from_excel"], 1).is_empty());
-    assert!(near_names("read_data_from_excel", [long.as_str()], 1).is_empty());
-    assert!(near_names(&"_".repeat(1 << 20), ["a_b_c"], 1).is_empty());
-    assert_eq!(near_names("read_data_from_exel", ["read_data_from_excel"], 1), ["read_data_from_excel"]);
+    assert!(similar_names(&long, ["read_data_from_excel"], 1).is_empty());
+    assert!(similar_names("read_data_from_excel", [long.as_str()], 1).is_empty());
+    assert!(similar_names(&"_".repeat(1 << 20), ["a_b_c"], 1).is_empty());
+    assert_eq!(similar_names("read_data_from_exel", ["read_data_from_excel"], 1), ["read_data_from_excel"]);
 }
 
 #[test]
@@ -269,7 +269,7 @@ fn arguments_that_take_too_many_steps_are_refused_with_the_reason() {
     let (checked, _) = check(&schema, &json!({"rows": vec![&row; 5]}));
     assert!(checked.is_ok(), "{checked:?}");
     let (checked, steps) = check(&schema, &json!({"rows": vec![&row; 5_000]}));
-    let text = told(checked.unwrap_err());
+    let text = message(checked.unwrap_err());
     assert!(text.contains("wrong arguments for `t`") && text.contains("takes too much work"), "{text}");
     assert!(steps <= super::budget::MAX_STEPS);
 }
@@ -308,12 +308,12 @@ fn mending_takes_bounded_work() {
     let schema = RawJson::from(json!({"type": "object", "$defs": {"a": {"anyOf": many}}, "properties": {
         "x": {"$ref": "#/$defs/a"}, "list": {"type": "array", "items": {"type": "string", "enum": options}},
         "n": {"type": "integer"}}}));
-    let mended = |arguments: Value| coerce(&schema, &RawJson::from(arguments));
-    assert_eq!(mended(json!({"n": "1"})).unwrap().arguments.get(), r#"{"n":1}"#);
-    assert_eq!(mended(json!({"list": "Option 7"})).unwrap().arguments.get(), r#"{"list":["option 7"]}"#);
-    assert!(mended(json!({"x": 1, "n": "1"})).is_none());
-    assert!(mended(json!({"list": vec!["Option 9999"; 10_000], "n": "1"})).is_none());
-    assert!(mended(json!({"free": "x".repeat(1 << 20), "n": "1"})).is_none());
+    let coerced = |arguments: Value| coerce(&schema, &RawJson::from(arguments));
+    assert_eq!(coerced(json!({"n": "1"})).unwrap().arguments.get(), r#"{"n":1}"#);
+    assert_eq!(coerced(json!({"list": "Option 7"})).unwrap().arguments.get(), r#"{"list":["option 7"]}"#);
+    assert!(coerced(json!({"x": 1, "n": "1"})).is_none());
+    assert!(coerced(json!({"list": vec!["Option 9999"; 10_000], "n": "1"})).is_none());
+    assert!(coerced(json!({"free": "x".repeat(1 << 20), "n": "1"})).is_none());
 }
 
 #[test]

@@ -9,7 +9,7 @@ use toolhub_core::error::{ArgumentProblem, Expected};
 use super::budget::{Exhausted, Steps};
 use super::compile::{Keyword, Node, NodeId, Program};
 use super::evaluate::{Evaluation, Verdict};
-use crate::suggest::near_names;
+use crate::suggest::similar_names;
 
 /// Maximum number of listed problems; further ones are counted.
 const MAX_PROBLEMS: usize = 8;
@@ -41,7 +41,7 @@ impl<'a> Explainer<'a> {
         };
         let complete = search.node(self.program.root, arguments, Path::Root).is_ok();
         let mut found = search.found;
-        if found.told.is_empty() {
+        if found.listed_problems.is_empty() {
             let rule = match complete {
                 true => "as its schema says",
                 false => "as its schema says; they are too large to tell which part is not",
@@ -57,7 +57,7 @@ impl<'a> Explainer<'a> {
             return None;
         }
         let free = self.properties.iter().map(String::as_str).filter(|known| given.get(known).is_none());
-        near_names(name, free, 1).pop()
+        similar_names(name, free, 1).pop()
     }
 }
 
@@ -352,13 +352,13 @@ impl Explainer<'_> {
 /// The first problems, and the number of further ones.
 #[derive(Default)]
 struct Problems {
-    told: Vec<ArgumentProblem>,
+    listed_problems: Vec<ArgumentProblem>,
     more: usize,
 }
 
 impl Problems {
     fn is_full(&self) -> bool {
-        self.told.len() >= MAX_PROBLEMS
+        self.listed_problems.len() >= MAX_PROBLEMS
     }
 
     /// Adds a problem; builds it only if it is listed.
@@ -366,20 +366,20 @@ impl Problems {
         if self.is_full() {
             self.more += 1;
         } else {
-            self.told.push(make());
+            self.listed_problems.push(make());
         }
     }
 
     fn into_list(mut self) -> Vec<ArgumentProblem> {
         if self.more > 0 {
-            self.told.push(problem("", Expected::More(self.more), None));
+            self.listed_problems.push(problem("", Expected::More(self.more), None));
         }
-        self.told
+        self.listed_problems
     }
 }
 
-fn problem(argument: &str, expected: Expected, came: Option<String>) -> ArgumentProblem {
-    ArgumentProblem { argument: short(argument), expected, came }
+fn problem(argument: &str, expected: Expected, actual: Option<String>) -> ArgumentProblem {
+    ArgumentProblem { argument: short(argument), expected, actual }
 }
 
 fn join(path: &str, name: &str) -> String {

@@ -30,7 +30,7 @@ pub(crate) use self::budget::Steps;
 use self::compile::{Program, compile};
 use self::evaluate::{Evaluation, Verdict};
 use self::explain::{Explainer, short};
-use self::plain::Form;
+use self::plain::PlainSchema;
 
 /// Bytes of arguments that are parsed into a tree in the time of one step.
 const PARSED_BYTES_PER_STEP: usize = 1;
@@ -46,7 +46,7 @@ pub(crate) struct Schema {
     properties: Vec<String>,
     names: HashSet<String>,
     /// The same schema in a form that is checked without parsing a tree, if it is plain enough.
-    plain: Option<Form>,
+    plain: Option<PlainSchema>,
 }
 
 /// Arguments to check, possibly against several schemas: parsed once, within one budget.
@@ -89,7 +89,7 @@ impl Schema {
             schema["properties"].as_object().map(|map| map.keys().cloned().collect()).unwrap_or_default();
         let names = properties.iter().cloned().collect();
         // With alternatives at the top level, the properties of one of them are not those of the schema.
-        let plain = Form::read(&schema).filter(|_| schema.get("anyOf").is_none());
+        let plain = PlainSchema::read(&schema).filter(|_| schema.get("anyOf").is_none());
         let program = OnceLock::new();
         if plain.is_none() {
             // An unusable schema must be detected before anything is sent.
@@ -104,12 +104,12 @@ impl Schema {
 
     /// Whether the arguments are certainly valid: `Some(true)` if all of them are also declared. `None` means
     /// undecided.
-    pub(crate) fn surely_fits(&self, arguments: &RawJson) -> Option<bool> {
+    pub(crate) fn check_certain(&self, arguments: &RawJson) -> Option<bool> {
         self.plain.as_ref().filter(|_| arguments.is_object())?.fits(arguments.get())
     }
 
     /// Whether the schema declares an argument of this name.
-    pub(crate) fn knows(&self, argument: &str) -> bool {
+    pub(crate) fn declares(&self, argument: &str) -> bool {
         self.names.contains(argument)
     }
 
@@ -118,11 +118,11 @@ impl Schema {
     pub(crate) fn check(&self, arguments: &Instance<'_>) -> Result<(), Vec<ArgumentProblem>> {
         let raw = arguments.raw;
         // This parser has the same depth limit as the one for trees, so that accepted arguments are not too deep.
-        if self.surely_fits(raw).is_some() {
+        if self.check_certain(raw).is_some() {
             return Ok(());
         }
         let whole = |expected| {
-            vec![ArgumentProblem { argument: String::new(), expected, came: Some(short(raw.get())) }]
+            vec![ArgumentProblem { argument: String::new(), expected, actual: Some(short(raw.get())) }]
         };
         // Evaluation recurses into the arguments, so that their depth is limited first.
         if raw.too_deep().is_some() {
@@ -150,7 +150,7 @@ impl Schema {
 mod tests {
     use super::*;
     use serde_json::json;
-    use toolhub_core::{Lang, Say};
+    use toolhub_core::{Lang, Localize};
 
     fn check(schema: &Schema, arguments: &RawJson) -> Result<(), Vec<ArgumentProblem>> {
         schema.check(&Instance::new(arguments, &Steps::for_bytes(arguments.get().len())))
@@ -159,7 +159,7 @@ mod tests {
     fn problems(schema: Value, arguments: Value) -> Vec<String> {
         let schema = Schema::compile(&RawJson::from(schema)).unwrap();
         let found = check(&schema, &RawJson::from(arguments)).err().unwrap_or_default();
-        found.iter().map(|problem| problem.say(Lang::En)).collect()
+        found.iter().map(|problem| problem.localize(Lang::En)).collect()
     }
 
     #[test]

@@ -23,7 +23,7 @@ mod kind {
 }
 
 /// Keywords without constraints; formats are never validated here.
-const NOTES: [&str; 9] = [
+const ANNOTATION_KEYWORDS: [&str; 9] = [
     "title",
     "description",
     "default",
@@ -45,14 +45,14 @@ const DIALECTS: [&str; 5] = [
 /// Names that serde_json treats specially.
 const PRIVATE: &str = "$serde_json::private::";
 /// Maximum number of required names, which are tracked in a bit set.
-const MOST_REQUIRED: usize = 63;
+const MAX_REQUIRED: usize = 63;
 
 /// Maximum number of names and options, because lookup is linear.
 const MAX_COMPARED: usize = 64;
 
 /// The values that are certainly accepted. The schema may accept more.
 #[derive(Debug, Clone)]
-pub(super) struct Form {
+pub(super) struct PlainSchema {
     kinds: u8,
     /// The accepted strings; `None` for all.
     texts: Option<Vec<String>>,
@@ -67,23 +67,23 @@ pub(super) struct Form {
 #[derive(Debug, Clone)]
 struct Members {
     /// The declared members, required ones first.
-    known: Vec<Known>,
+    known: Vec<KnownMember>,
     /// One bit per required member.
     required: u64,
-    others: Form,
+    others: PlainSchema,
 }
 
 #[derive(Debug, Clone)]
-struct Known {
+struct KnownMember {
     name: String,
     /// The accepted values, if the member is a property; a name may be required without being declared.
-    form: Option<Form>,
+    form: Option<PlainSchema>,
 }
 
-static ANYTHING: Form = Form::of(kind::ALL);
-static ANY_MEMBERS: Members = Members { known: Vec::new(), required: 0, others: Form::of(kind::ALL) };
+static ANYTHING: PlainSchema = PlainSchema::of(kind::ALL);
+static ANY_MEMBERS: Members = Members { known: Vec::new(), required: 0, others: PlainSchema::of(kind::ALL) };
 
-impl Form {
+impl PlainSchema {
     const fn of(kinds: u8) -> Self {
         Self { kinds, texts: None, least: i128::MIN, most: i128::MAX, items: None, members: None }
     }
@@ -197,11 +197,13 @@ impl Members {
     fn read(keywords: &Map<String, Value>) -> Option<Self> {
         let none = Map::new();
         let properties = keywords.get("properties").map_or(Some(&none), Value::as_object)?;
-        let others = keywords.get("additionalProperties").map_or(Some(Form::of(kind::ALL)), Form::read)?;
-        let mut known: Vec<Known> = Vec::with_capacity(properties.len());
+        let others = keywords
+            .get("additionalProperties")
+            .map_or(Some(PlainSchema::of(kind::ALL)), PlainSchema::read)?;
+        let mut known: Vec<KnownMember> = Vec::with_capacity(properties.len());
         let required =
             keywords.get("required").map_or(Some(&[][..]), |list| list.as_array().map(|list| &list[..]))?;
-        if required.len() > MOST_REQUIRED || properties.len() > MAX_COMPARED {
+        if required.len() > MAX_REQUIRED || properties.len() > MAX_COMPARED {
             return None;
         }
         for name in required {
@@ -211,15 +213,15 @@ impl Members {
             }
             // Members that are not properties share one form: with a copy per name, nested schemas would multiply.
             let form = match properties.get(name) {
-                Some(schema) => Some(Form::read(schema)?),
+                Some(schema) => Some(PlainSchema::read(schema)?),
                 None => None,
             };
-            known.push(Known { name: name.to_owned(), form });
+            known.push(KnownMember { name: name.to_owned(), form });
         }
         let count = known.len();
         for (name, schema) in properties {
             if known[..count].iter().all(|one| one.name != *name) {
-                known.push(Known { name: name.clone(), form: Some(Form::read(schema)?) });
+                known.push(KnownMember { name: name.clone(), form: Some(PlainSchema::read(schema)?) });
             }
         }
         Some(Self { known, required: (1 << count) - 1, others })
@@ -233,7 +235,7 @@ fn is_note(key: &str, value: &Value) -> bool {
             let place = dialect.strip_prefix("https://").or_else(|| dialect.strip_prefix("http://"));
             place.is_some_and(|place| DIALECTS.contains(&place))
         }),
-        _ => NOTES.contains(&key) || key.starts_with("x-"),
+        _ => ANNOTATION_KEYWORDS.contains(&key) || key.starts_with("x-"),
     }
 }
 
@@ -261,7 +263,7 @@ fn whole(value: &Value) -> Option<i128> {
 }
 
 /// Reads a nested value with the same rules as a tree, so that values that cannot become one are not accepted.
-impl<'de> DeserializeSeed<'de> for &Form {
+impl<'de> DeserializeSeed<'de> for &PlainSchema {
     type Value = bool;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<bool, D::Error> {
@@ -269,7 +271,7 @@ impl<'de> DeserializeSeed<'de> for &Form {
     }
 }
 
-impl<'de> Visitor<'de> for &Form {
+impl<'de> Visitor<'de> for &PlainSchema {
     type Value = bool;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -317,7 +319,7 @@ impl<'de> Visitor<'de> for &Form {
         // Both values of a duplicate name must be valid, because parsers differ in the one they use.
         while let Some(place) = given.next_key_seed(Place(&members.known))? {
             let form = place.and_then(|place| members.known.get(place)?.form.as_ref());
-            if let Some(place) = place.filter(|place| *place <= MOST_REQUIRED) {
+            if let Some(place) = place.filter(|place| *place <= MAX_REQUIRED) {
                 seen |= 1 << place;
             }
             all_known &= form.is_some();
@@ -329,7 +331,7 @@ impl<'de> Visitor<'de> for &Form {
 }
 
 /// Finds the index of a name among the declared ones.
-struct Place<'a>(&'a [Known]);
+struct Place<'a>(&'a [KnownMember]);
 
 impl<'de> DeserializeSeed<'de> for Place<'_> {
     type Value = Option<usize>;

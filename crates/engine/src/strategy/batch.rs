@@ -6,7 +6,7 @@ use tokio::time::Instant;
 use toolhub_core::outcome::{AttemptEnd, AttemptRecord};
 use toolhub_core::{BoxFuture, EventKind, ToolError, ToolOutput};
 
-use super::{Ran, Run, Tried, first};
+use super::{CallResult, CandidateResult, Run, first};
 use crate::retry;
 use crate::router::{Candidate, Route};
 
@@ -15,18 +15,19 @@ pub(super) struct Batch<'a> {
     run: Run<'a>,
     route: &'a Route,
     started: Instant,
-    running: FuturesUnordered<BoxFuture<'a, (usize, Tried)>>,
+    running: FuturesUnordered<BoxFuture<'a, (usize, CandidateResult)>>,
     /// Results by position; `None` while the candidate runs.
-    done: Vec<Option<Tried>>,
+    done: Vec<Option<CandidateResult>>,
 }
 
 impl<'a> Batch<'a> {
     pub(super) fn start(run: Run<'a>, route: &'a Route) -> Self {
         let first = &route.candidates[..route.batch.min(route.candidates.len())];
         // One try each: the batch does not wait for retries of an unreachable server.
-        let running = first.iter().enumerate().map(|(place, candidate)| -> BoxFuture<'a, (usize, Tried)> {
-            Box::pin(async move { (place, run.candidate(candidate, 1).await) })
-        });
+        let running =
+            first.iter().enumerate().map(|(place, candidate)| -> BoxFuture<'a, (usize, CandidateResult)> {
+                Box::pin(async move { (place, run.candidate(candidate, 1).await) })
+            });
         let (running, done) = (running.collect(), first.iter().map(|_| None).collect());
         Self { run, route, started: Instant::now(), running, done }
     }
@@ -47,11 +48,11 @@ impl<'a> Batch<'a> {
     }
 
     /// Cancels the running candidates. Successes are in the order of the route, not of completion.
-    pub(super) fn end(self) -> Ended<'a> {
+    pub(super) fn end(self) -> BatchResult<'a> {
         let Self { run, route, started, running, done } = self;
         drop(running);
         let mut ended =
-            Ended { run, route, successes: Vec::new(), failures: Vec::new(), attempts: Vec::new() };
+            BatchResult { run, route, successes: Vec::new(), failures: Vec::new(), attempts: Vec::new() };
         for (candidate, tried) in route.candidates.iter().zip(done) {
             match tried {
                 None => {
@@ -60,7 +61,7 @@ impl<'a> Batch<'a> {
                     let tool = candidate.entry.tool.name().clone();
                     ended.attempts.push(AttemptRecord { source, tool, took, end: AttemptEnd::Cancelled });
                 }
-                Some(Tried { result, attempts, .. }) => {
+                Some(CandidateResult { result, attempts, .. }) => {
                     ended.attempts.extend(attempts);
                     match result {
                         Ok(output) => ended.successes.push((candidate, output)),
@@ -74,7 +75,7 @@ impl<'a> Batch<'a> {
 }
 
 /// The results of a batch.
-pub(super) struct Ended<'a> {
+pub(super) struct BatchResult<'a> {
     run: Run<'a>,
     route: &'a Route,
     pub(super) successes: Vec<(&'a Candidate, ToolOutput)>,
@@ -82,23 +83,22 @@ pub(super) struct Ended<'a> {
     pub(super) attempts: Vec<AttemptRecord>,
 }
 
-impl Ended<'_> {
+impl BatchResult<'_> {
     /// After a batch without a success: tries the remaining candidates sequentially, then retries those of the batch
     /// whose error is retryable. The remaining candidates are skipped if a candidate of the batch may have taken
     /// effect.
-    pub(super) async fn rest(self) -> Ran {
+    pub(super) async fn rest(self) -> CallResult {
         let is_unchanged =
             self.failures.iter().all(|(candidate, error)| first::is_harmless(candidate, error));
         let count = if is_unchanged { self.route.candidates.len() } else { self.route.batch };
         let rest = self.route.candidates.iter().take(count).skip(self.route.batch);
-        let again = self
-            .failures
-            .iter()
-            .filter(|(candidate, error)| retry::pause(error, candidate.entry.tool.hints(), 1, 0.0).is_some());
+        let again = self.failures.iter().filter(|(candidate, error)| {
+            retry::backoff(error, candidate.entry.tool.hints(), 1, 0.0).is_some()
+        });
         let order: Vec<&Candidate> = rest.chain(again.map(|(candidate, _)| *candidate)).collect();
         if order.is_empty() || !self.run.has_time() {
             let error = self.failures.into_iter().next().map_or(ToolError::Internal, |(_, error)| error);
-            return Ran::failed(error, self.attempts);
+            return CallResult::failed(error, self.attempts);
         }
         first::run(self.run, &order, self.attempts).await
     }

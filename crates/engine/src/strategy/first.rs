@@ -5,7 +5,7 @@ use std::borrow::Borrow;
 use toolhub_core::outcome::AttemptRecord;
 use toolhub_core::{Effect, ToolError};
 
-use super::{Ran, Run};
+use super::{CallResult, Run};
 use crate::retry::MAX_TRIES;
 use crate::router::Candidate;
 
@@ -14,7 +14,7 @@ pub(crate) async fn run<C: Borrow<Candidate>>(
     run: Run<'_>,
     candidates: &[C],
     mut attempts: Vec<AttemptRecord>,
-) -> Ran {
+) -> CallResult {
     let mut last_error = ToolError::Internal;
     let mut ended = None;
     for (place, candidate) in candidates.iter().enumerate() {
@@ -36,7 +36,7 @@ pub(crate) async fn run<C: Borrow<Candidate>>(
             attempts.extend(tried.attempts);
         }
         match tried.result {
-            Ok(output) => return Ran { ended, ..Ran::from(candidate, output, attempts) },
+            Ok(output) => return CallResult { ended, ..CallResult::from(candidate, output, attempts) },
             Err(error) => {
                 let harmless = is_harmless(candidate, &error);
                 last_error = error;
@@ -46,7 +46,7 @@ pub(crate) async fn run<C: Borrow<Candidate>>(
             }
         }
     }
-    Ran { ended, ..Ran::failed(last_error, attempts) }
+    CallResult { ended, ..CallResult::failed(last_error, attempts) }
 }
 
 /// Whether a failed candidate certainly changed nothing, so that another one may be tried.

@@ -8,17 +8,17 @@ use toolhub_core::EventKind;
 use toolhub_core::ports::MergeRequest;
 
 use super::batch::Batch;
-use super::{Merged, Ran, Run};
+use super::{CallResult, Merged, Run};
 use crate::router::Route;
 use crate::synthesis::{self, Part};
 
 /// Time left for the others after the first success.
-const PATIENCE: Duration = Duration::from_secs(10);
+const STRAGGLER_TIMEOUT: Duration = Duration::from_secs(10);
 /// Timeout of the model that merges texts.
-const MODEL: Duration = Duration::from_secs(10);
+const MODEL_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Runs the first batch and merges the successes. If all fail, the remaining candidates are tried sequentially.
-pub(crate) async fn run(run: Run<'_>, route: &Route) -> Ran {
+pub(crate) async fn run(run: Run<'_>, route: &Route) -> CallResult {
     let mut batch = Batch::start(run, route);
     let mut patience: Option<Instant> = None;
     loop {
@@ -34,7 +34,7 @@ pub(crate) async fn run(run: Run<'_>, route: &Route) -> Ran {
             () = waited => break,
         }
         if patience.is_none() && batch.any_success() {
-            patience = Some(Instant::now() + PATIENCE);
+            patience = Some(Instant::now() + STRAGGLER_TIMEOUT);
         }
     }
     let ended = batch.end();
@@ -60,18 +60,18 @@ async fn merge(
     mut parts: Vec<Part>,
     tags: &[String],
     attempts: Vec<toolhub_core::outcome::AttemptRecord>,
-) -> Ran {
+) -> CallResult {
     if parts.len() == 1 {
         let part = parts.remove(0);
         let (result, sources) = (Ok(part.output), vec![part.source]);
-        return Ran { result, sources, attempts, merged: None, ended: None };
+        return CallResult { result, sources, attempts, merged: None, ended: None };
     }
     let words = model_words(run, &parts, tags).await;
     let made = synthesis::merge(&parts, words.as_deref());
     let sources: Vec<_> = parts.into_iter().map(|part| part.source).collect();
     run.emit(EventKind::Merged { sources: sources.clone(), note: made.synthesis.note.clone() });
     let merged = Merged { synthesis: made.synthesis, whole: made.whole };
-    Ran { result: Ok(made.output), sources, attempts, merged: Some(merged), ended: None }
+    CallResult { result: Ok(made.output), sources, attempts, merged: Some(merged), ended: None }
 }
 
 /// The texts merged by a model, if one is configured and the texts are few, short and different.
@@ -79,16 +79,16 @@ async fn model_words(run: Run<'_>, parts: &[Part], tags: &[String]) -> Option<St
     let model = run.engine.synthesizer()?;
     let texts = synthesis::texts_for_model(parts, tags)?;
     let request = MergeRequest { tool: run.call.tool.clone(), request: run.call.request.clone(), texts };
-    let words = tokio::time::timeout(MODEL, model.merge(request)).await;
+    let words = tokio::time::timeout(MODEL_TIMEOUT, model.merge(request)).await;
     match words {
         Ok(Ok(words)) if !words.trim().is_empty() => Some(words),
         Ok(Ok(_)) => None,
         Ok(Err(error)) => {
-            run.emit(EventKind::Fault { detail: format!("the model could not merge: {error}") });
+            run.emit(EventKind::InternalError { detail: format!("the model could not merge: {error}") });
             None
         }
         Err(_) => {
-            run.emit(EventKind::Fault { detail: "the model took too long to merge".to_owned() });
+            run.emit(EventKind::InternalError { detail: "the model took too long to merge".to_owned() });
             None
         }
     }

@@ -19,7 +19,7 @@ use crate::router::Candidate;
 use crate::score::Use;
 
 /// The combined result of the candidates.
-pub(crate) struct Ran {
+pub(crate) struct CallResult {
     pub(crate) result: Result<ToolOutput, ToolError>,
     /// The sources of the output.
     pub(crate) sources: Vec<Source>,
@@ -36,7 +36,7 @@ pub(crate) struct Merged {
     pub(crate) whole: Option<ToolOutput>,
 }
 
-impl Ran {
+impl CallResult {
     pub(crate) fn failed(error: ToolError, attempts: Vec<AttemptRecord>) -> Self {
         Self { result: Err(error), sources: Vec::new(), attempts, merged: None, ended: None }
     }
@@ -58,7 +58,7 @@ pub(crate) struct Run<'a> {
 }
 
 /// The result of trying one candidate, with all attempts.
-pub(crate) struct Tried {
+pub(crate) struct CandidateResult {
     pub(crate) result: Result<ToolOutput, ToolError>,
     pub(crate) attempts: Vec<AttemptRecord>,
     pub(crate) ended: Instant,
@@ -87,7 +87,7 @@ impl Run<'_> {
 
     /// Tries one candidate at most `most` times. Retries only if that is safe and the error is transient, within the
     /// caller's own timeout.
-    pub(crate) async fn candidate(&self, candidate: &Candidate, most: u32) -> Tried {
+    pub(crate) async fn candidate(&self, candidate: &Candidate, most: u32) -> CandidateResult {
         let mut attempts = Vec::with_capacity(1);
         loop {
             let started = Instant::now();
@@ -99,12 +99,12 @@ impl Run<'_> {
                 Err(error) => AttemptEnd::Failed(error.clone()),
             };
             attempts.push(AttemptRecord { source, tool, took, end });
-            let Err(error) = &result else { return Tried { result, attempts, ended } };
+            let Err(error) = &result else { return CandidateResult { result, attempts, ended } };
             let tries = u32::try_from(attempts.len()).unwrap_or(u32::MAX);
             let hints = candidate.entry.tool.hints();
-            let pause = retry::pause(error, hints, tries, fastrand::f64()).filter(|_| tries < most);
+            let pause = retry::backoff(error, hints, tries, fastrand::f64()).filter(|_| tries < most);
             let Some(pause) = pause.filter(|pause| self.left(ended).is_none_or(|left| *pause < left)) else {
-                return Tried { result, attempts, ended };
+                return CandidateResult { result, attempts, ended };
             };
             self.emit(EventKind::Retrying { source: candidate.source().clone(), pause });
             // Boxed: retries are rare, and a `Sleep` would enlarge the future of every call.
@@ -120,15 +120,15 @@ impl Run<'_> {
     ) -> (Result<ToolOutput, ToolError>, Instant) {
         let source = candidate.source();
         let Some((host, deadlines)) = self.engine.host(source) else {
-            self.emit(EventKind::Fault { detail: format!("no host for source `{source}`") });
+            self.emit(EventKind::InternalError { detail: format!("no host for source `{source}`") });
             return (Err(ToolError::Internal), Instant::now());
         };
         if self.heard() {
             self.emit(EventKind::AttemptStarted { source: source.clone() });
         }
         let tool = &candidate.entry.tool;
-        let mended = candidate.mended.as_ref().map(|mended| &mended.arguments);
-        let arguments = mended.unwrap_or(&self.call.arguments);
+        let coerced = candidate.coerced.as_ref().map(|coerced| &coerced.arguments);
+        let arguments = coerced.unwrap_or(&self.call.arguments);
         // The first try gets the whole timeout: connecting and queueing count against it.
         let timeout = self.left(started);
         let attempt = Attempt { host: &*host, tool, call: self.call, arguments, timeout, deadlines };

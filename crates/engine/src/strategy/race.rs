@@ -1,11 +1,11 @@
 //! Concurrent strategy: the first success wins, and the others are cancelled at once.
 
 use super::batch::Batch;
-use super::{Ran, Run};
+use super::{CallResult, Run};
 use crate::router::Route;
 
 /// Races the first batch. If all fail, the remaining candidates are tried sequentially.
-pub(crate) async fn run(run: Run<'_>, route: &Route) -> Ran {
+pub(crate) async fn run(run: Run<'_>, route: &Route) -> CallResult {
     let mut batch = Batch::start(run, route);
     // A failure is not final while another candidate may still succeed.
     while !batch.any_success() && batch.next().await {}
@@ -15,5 +15,5 @@ pub(crate) async fn run(run: Run<'_>, route: &Route) -> Ran {
     }
     // If several finished at the same moment, the first in route order wins.
     let (winner, output) = ended.successes.swap_remove(0);
-    Ran::from(winner, output, ended.attempts)
+    CallResult::from(winner, output, ended.attempts)
 }

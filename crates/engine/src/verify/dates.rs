@@ -1,9 +1,9 @@
 //! Detects impossible dates and times: February 30, 25:61, an end before its start.
 
-use toolhub_core::lang::Text;
+use toolhub_core::lang::LocalizedText;
 
 /// Problems with the dates and times of a text.
-pub(super) fn issues(text: &str) -> Vec<Text> {
+pub(super) fn issues(text: &str) -> Vec<LocalizedText> {
     let letters: Vec<char> = text.chars().collect();
     let mut issues = Vec::new();
     let mut dates = Vec::new();
@@ -15,14 +15,20 @@ pub(super) fn issues(text: &str) -> Vec<Text> {
         } else if let Some((date, end)) = date(&letters, at) {
             if !date.exists() {
                 let shown: String = letters[at..end].iter().collect();
-                issues.push(Text::new(format!("`{shown}` is no date"), format!("`{shown}` 不是有效日期")));
+                issues.push(LocalizedText::new(
+                    format!("`{shown}` is no date"),
+                    format!("`{shown}` 不是有效日期"),
+                ));
             }
             dates.push((date, at, end));
             at = end;
         } else if let Some((possible, end)) = time(&letters, at) {
             if !possible {
                 let shown: String = letters[at..end].iter().collect();
-                issues.push(Text::new(format!("`{shown}` is no time"), format!("`{shown}` 不是有效时间")));
+                issues.push(LocalizedText::new(
+                    format!("`{shown}` is no time"),
+                    format!("`{shown}` 不是有效时间"),
+                ));
             }
             at = end;
         } else {
@@ -107,7 +113,7 @@ fn digits(letters: &[char], at: usize, count: std::ops::RangeInclusive<usize>) -
 }
 
 /// Reports two dates joined by `to` or `至` of which the second is before the first.
-fn backwards(letters: &[char], dates: &[(Date, usize, usize)]) -> Option<Text> {
+fn backwards(letters: &[char], dates: &[(Date, usize, usize)]) -> Option<LocalizedText> {
     dates.windows(2).find_map(|pair| {
         let [(from, start, end), (to, next, last)] = pair else { return None };
         let between: String = letters[*end..*next].iter().collect();
@@ -116,6 +122,9 @@ fn backwards(letters: &[char], dates: &[(Date, usize, usize)]) -> Option<Text> {
             return None;
         }
         let shown: String = letters[*start..*last].iter().collect();
-        Some(Text::new(format!("`{shown}` ends before it begins"), format!("`{shown}` 结束早于开始")))
+        Some(LocalizedText::new(
+            format!("`{shown}` ends before it begins"),
+            format!("`{shown}` 结束早于开始"),
+        ))
     })
 }

@@ -7,24 +7,24 @@ mod numbers;
 
 pub use agreement::similarity;
 
-use toolhub_core::lang::Text;
+use toolhub_core::lang::LocalizedText;
 use toolhub_core::outcome::Verification;
 
 /// Maximum characters that are checked.
-const LONGEST: usize = 20_000;
+const MAX_CHECKED_CHARS: usize = 20_000;
 /// Confidence without any evidence.
 const PLAIN_CONFIDENCE: f64 = 0.7;
 /// Results less similar than this contradict each other.
-const ALIKE: f64 = 0.3;
+const MIN_SIMILARITY: f64 = 0.3;
 /// Reduction of confidence per issue.
 const ISSUE_COST: f64 = 0.25;
 
 /// Checks a result. `earlier` are results of the same call, newest first.
 pub fn verify(answer: &str, earlier: &[String]) -> Verification {
-    let answer = answer.char_indices().nth(LONGEST).map_or(answer, |(at, _)| &answer[..at]);
+    let answer = answer.char_indices().nth(MAX_CHECKED_CHARS).map_or(answer, |(at, _)| &answer[..at]);
     let mut issues = Vec::new();
     if answer.trim().is_empty() {
-        issues.push(Text::new("the answer is empty", "结果为空"));
+        issues.push(LocalizedText::new("the answer is empty", "结果为空"));
     }
     issues.extend(numbers::issues(answer));
     issues.extend(dates::issues(answer));
@@ -33,9 +33,9 @@ pub fn verify(answer: &str, earlier: &[String]) -> Verification {
     if let Some(best) = alike.iter().copied().reduce(f64::max) {
         // From 0.4 for a result unlike all earlier ones to 0.95 for an identical one.
         confidence = 0.4 + 0.55 * best;
-        if best < ALIKE {
+        if best < MIN_SIMILARITY {
             let (count, percent) = (earlier.len(), (best * 100.0).round());
-            issues.push(Text::new(
+            issues.push(LocalizedText::new(
                 format!("it has little in common ({percent}%) with {count} earlier answers to the same call"),
                 format!("与同一调用之前的 {count} 个结果相差很大（相似度 {percent}%）"),
             ));
@@ -48,11 +48,11 @@ pub fn verify(answer: &str, earlier: &[String]) -> Verification {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use toolhub_core::{Lang, Say as _};
+    use toolhub_core::{Lang, Localize as _};
 
     fn issues(answer: &str, earlier: &[&str]) -> Vec<String> {
         let earlier: Vec<String> = earlier.iter().map(ToString::to_string).collect();
-        verify(answer, &earlier).issues.iter().map(|issue| issue.say(Lang::En)).collect()
+        verify(answer, &earlier).issues.iter().map(|issue| issue.localize(Lang::En)).collect()
     }
 
     #[test]

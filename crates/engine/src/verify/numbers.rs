@@ -1,21 +1,24 @@
 //! Detects impossible numbers: NaN, infinity, or a probability above one.
 
-use toolhub_core::lang::Text;
+use toolhub_core::lang::LocalizedText;
 
 /// Problems with the numbers of a text.
-pub(super) fn issues(text: &str) -> Vec<Text> {
+pub(super) fn issues(text: &str) -> Vec<LocalizedText> {
     let mut issues = Vec::new();
     for word in text.split(|letter: char| letter.is_whitespace() || ",;:=，；：()[]{}\"".contains(letter))
     {
         if ["NaN", "nan", "-NaN", "inf", "-inf", "+inf", "-Infinity", "+Infinity"].contains(&word)
             || (word == "Infinity" && text.split_whitespace().count() <= 2)
         {
-            issues.push(Text::new(format!("`{word}` is not a number"), format!("`{word}` 不是有效的数值")));
+            issues.push(LocalizedText::new(
+                format!("`{word}` is not a number"),
+                format!("`{word}` 不是有效的数值"),
+            ));
             break;
         }
     }
     if let Some(number) = improbable(text) {
-        issues.push(Text::new(
+        issues.push(LocalizedText::new(
             format!("a probability of {number} is not between 0 and 1"),
             format!("概率 {number} 不在 0 到 1 之间"),
         ));

@@ -3,7 +3,7 @@
 use serde::Deserialize;
 use serde_json::Value;
 use toolhub_core::RawJson;
-use toolhub_core::model::Stop;
+use toolhub_core::model::StopReason;
 
 use crate::assembly::{Assembly, CallPiece};
 use crate::exchange::{Misread, Step};
@@ -138,10 +138,10 @@ fn take(block: Block, index: Option<u64>, assembly: &mut Assembly<'_>) {
 fn stop(reason: Option<&str>, assembly: &mut Assembly<'_>) {
     let stop = match reason {
         None => return,
-        Some("tool_use") => Stop::Calls,
-        Some("max_tokens" | "model_context_window_exceeded") => Stop::Length,
-        Some("refusal") => Stop::Filtered,
-        Some(_) => Stop::End,
+        Some("tool_use") => StopReason::Calls,
+        Some("max_tokens" | "model_context_window_exceeded") => StopReason::Length,
+        Some("refusal") => StopReason::Filtered,
+        Some(_) => StopReason::End,
     };
     assembly.stop(stop);
 }

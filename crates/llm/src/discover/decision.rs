@@ -1,6 +1,6 @@
 //! Selects the model from the config and the environment only: a pure function without network access.
 
-use toolhub_core::lang::Text;
+use toolhub_core::lang::LocalizedText;
 
 use super::{Found, ModelChoice};
 use crate::endpoint::{Api, Endpoint};
@@ -25,7 +25,7 @@ pub enum Decision {
         model: Option<String>,
     },
     /// The configuration is invalid.
-    Wrong(Text),
+    Wrong(LocalizedText),
 }
 
 /// The environment variables of a wire format.
@@ -66,14 +66,14 @@ pub fn decide(choice: &ModelChoice, lookup: &(dyn Fn(&str) -> Option<String> + S
     let set = |name: &str| lookup(name).filter(|text| !text.trim().is_empty());
     if let Some(url) = &choice.url {
         let api = choice.api.unwrap_or_else(|| api_of(&url.0));
-        let why = Text::new("`[llm] url` in the config", "配置中的 `[llm] url`");
+        let why = LocalizedText::new("`[llm] url` in the config", "配置中的 `[llm] url`");
         let at = Place { api, url: url.0.clone(), variables: variables_of(api), why };
         return at.decide(choice, &set);
     }
     if let Some(api) = choice.api {
         let variables = variables_of(api);
         let url = set(variables.url).unwrap_or_else(|| variables.home.0.to_owned());
-        let why = Text::new("`[llm] api` in the config", "配置中的 `[llm] api`");
+        let why = LocalizedText::new("`[llm] api` in the config", "配置中的 `[llm] api`");
         return Place { api, url, variables, why }.decide(choice, &set);
     }
     for variables in &VARIABLES {
@@ -84,7 +84,7 @@ pub fn decide(choice: &ModelChoice, lookup: &(dyn Fn(&str) -> Option<String> + S
             _ => continue,
         };
         let url = set(variables.url).unwrap_or_else(|| variables.home.0.to_owned());
-        let why = Text::new(format!("`{name}` in the environment"), format!("环境变量 `{name}`"));
+        let why = LocalizedText::new(format!("`{name}` in the environment"), format!("环境变量 `{name}`"));
         return Place { api: variables.api, url, variables, why }.decide(choice, &set);
     }
     Decision::LookHere { ollama: set("OLLAMA_HOST"), model: choice.model.clone() }
@@ -101,7 +101,7 @@ struct Place {
     api: Api,
     url: String,
     variables: &'static Variables,
-    why: Text,
+    why: LocalizedText,
 }
 
 impl Place {
@@ -135,16 +135,16 @@ fn is_at(endpoint: &Endpoint, api: Api, url: &str) -> bool {
     Endpoint::new(api, url, String::new()).is_ok_and(|other| other.place() == endpoint.place())
 }
 
-fn odd_key(variable: &str) -> Text {
-    Text::new(
+fn odd_key(variable: &str) -> LocalizedText {
+    LocalizedText::new(
         format!("`{variable}` holds characters that no key has: copy the key again"),
         format!("`{variable}` 含有密钥不该有的字符：请重新复制密钥"),
     )
 }
 
-fn no_key(endpoint: &Endpoint, variable: &str) -> Text {
+fn no_key(endpoint: &Endpoint, variable: &str) -> LocalizedText {
     let place = endpoint.place();
-    Text::new(
+    LocalizedText::new(
         format!("{place} needs a key: set `{variable}`, or write `key = \"${{{variable}}}\"` in `[llm]`"),
         format!("{place} 需要密钥：请设置 `{variable}`，或在 `[llm]` 中写 `key = \"${{{variable}}}\"`"),
     )

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use toolhub_core::lang::Text;
+use toolhub_core::lang::LocalizedText;
 
 use super::{Found, NoModel};
 use crate::client::ModelClient;
@@ -73,7 +73,8 @@ pub(super) async fn look(locals: &[Local], wanted: Option<&str>) -> Result<Found
     for (local, (endpoint, listed)) in &there {
         if let Some(model) = pick(listed, wanted) {
             let (program, place) = (local.program, endpoint.place());
-            let why = Text::new(format!("{program} runs at {place}"), format!("{program} 运行在 {place}"));
+            let why =
+                LocalizedText::new(format!("{program} runs at {place}"), format!("{program} 运行在 {place}"));
             return Ok(Found { endpoint: endpoint.clone().serving(model), why });
         }
     }
@@ -82,7 +83,7 @@ pub(super) async fn look(locals: &[Local], wanted: Option<&str>) -> Result<Found
         (Some(model), false) => NoModel::Wrong { why: not_among(model, &names.join(", ")) },
         (Some(model), true) => NoModel::Wrong { why: nowhere(model) },
         (None, false) => NoModel::NotSetUp { why: no_models(&names.join(", ")) },
-        (None, true) => NoModel::NotSetUp { why: nobody() },
+        (None, true) => NoModel::NotSetUp { why: nothing_configured() },
     })
 }
 
@@ -107,15 +108,15 @@ const HOW: (&str, &str) = (
     "请设置 `OPENAI_API_KEY`、`OPENAI_BASE_URL` 或 `ANTHROPIC_API_KEY`，或在配置的 `[llm]` 中写 `url` 和 `model`，或启动 Ollama",
 );
 
-fn nobody() -> Text {
-    Text::new(
+fn nothing_configured() -> LocalizedText {
+    LocalizedText::new(
         format!("nothing is configured, and neither Ollama nor llama.cpp runs here; to use one, {}", HOW.0),
         format!("没有配置，本机也没有运行 Ollama 或 llama.cpp；如需使用，{}", HOW.1),
     )
 }
 
-fn no_models(programs: &str) -> Text {
-    Text::new(
+fn no_models(programs: &str) -> LocalizedText {
+    LocalizedText::new(
         format!(
             "{programs} runs here and has no model that talks; get one, for example with `ollama pull qwen3`"
         ),
@@ -123,8 +124,8 @@ fn no_models(programs: &str) -> Text {
     )
 }
 
-fn not_among(model: &str, programs: &str) -> Text {
-    Text::new(
+fn not_among(model: &str, programs: &str) -> LocalizedText {
+    LocalizedText::new(
         format!(
             "`{model}` is not among the models of {programs}; get it, for example with `ollama pull {model}`, or write another in `[llm] model`"
         ),
@@ -134,9 +135,9 @@ fn not_among(model: &str, programs: &str) -> Text {
     )
 }
 
-fn nowhere(model: &str) -> Text {
-    Text::new(
-        format!("`[llm] model` names `{model}`, and nobody is known who has it: {}", HOW.0),
+fn nowhere(model: &str) -> LocalizedText {
+    LocalizedText::new(
+        format!("`[llm] model` names `{model}`, and no endpoint for it is known: {}", HOW.0),
         format!("`[llm] model` 指定了 `{model}`，但不知道在哪里能找到它：{}", HOW.1),
     )
 }

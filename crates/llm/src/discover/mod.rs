@@ -6,7 +6,7 @@ mod local;
 
 use std::time::Duration;
 
-use toolhub_core::lang::{Lang, Say as _, Text};
+use toolhub_core::lang::{Lang, Localize as _, LocalizedText};
 
 use crate::client::ModelClient;
 use crate::endpoint::{Api, Endpoint, ToolCalls};
@@ -69,7 +69,7 @@ pub struct Found {
     /// The endpoint.
     pub endpoint: Endpoint,
     /// The reason.
-    pub why: Text,
+    pub why: LocalizedText,
 }
 
 /// Why there is no model.
@@ -78,23 +78,23 @@ pub enum NoModel {
     /// None is configured. This is not an error: toolhub works without a model.
     NotSetUp {
         /// Where toolhub searched, and how to configure one.
-        why: Text,
+        why: LocalizedText,
     },
     /// The configured endpoint does not respond, and no model is named.
     Unreachable {
         /// The endpoint and the reason.
-        why: Text,
+        why: LocalizedText,
     },
     /// The configuration is invalid.
     Wrong {
         /// The error and its correction.
-        why: Text,
+        why: LocalizedText,
     },
 }
 
 impl NoModel {
     /// The message.
-    pub fn why(&self) -> &Text {
+    pub fn why(&self) -> &LocalizedText {
         match self {
             Self::NotSetUp { why } | Self::Unreachable { why } | Self::Wrong { why } => why,
         }
@@ -122,10 +122,10 @@ async fn named(found: Found) -> Result<Found, NoModel> {
     let client = ModelClient::new(found.endpoint.clone());
     let place = found.endpoint.place();
     let listed = client.models(LISTING).await.map_err(|error| {
-        let (source, source_zh) = (found.why.say(Lang::En), found.why.say(Lang::Zh));
-        let (en, zh) = (error.say(Lang::En), error.say(Lang::Zh));
+        let (source, source_zh) = (found.why.localize(Lang::En), found.why.localize(Lang::Zh));
+        let (en, zh) = (error.localize(Lang::En), error.localize(Lang::Zh));
         NoModel::Unreachable {
-            why: Text::new(
+            why: LocalizedText::new(
                 format!("the models of {place} ({source}) could not be listed: {en}; start it, or name one with `model = \"…\"` in `[llm]`"),
                 format!("无法列出 {place}（{source_zh}）的模型：{zh}；请启动它，或在 `[llm]` 中写 `model = \"…\"` 指定模型"),
             ),
@@ -133,7 +133,7 @@ async fn named(found: Found) -> Result<Found, NoModel> {
     })?;
     let Some(model) = local::pick(&listed, None) else {
         return Err(NoModel::Wrong {
-            why: Text::new(
+            why: LocalizedText::new(
                 format!("{place} has no model that talks; write `model = \"…\"` in `[llm]`"),
                 format!("{place} 没有可以对话的模型；请在 `[llm]` 中写 `model = \"…\"`"),
             ),

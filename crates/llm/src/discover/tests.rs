@@ -1,6 +1,6 @@
 //! The selection by config and environment. Models on this machine are tested over HTTP in `tests/talk`.
 
-use toolhub_core::{Lang, Say as _};
+use toolhub_core::{Lang, Localize as _};
 
 use super::*;
 
@@ -15,7 +15,7 @@ fn check(case: &Case<'_>) {
         case.environment.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned())
     };
     let found = |kind: &str, found: &Found| {
-        let (endpoint, why) = (&found.endpoint, found.why.say(Lang::En));
+        let (endpoint, why) = (&found.endpoint, found.why.localize(Lang::En));
         let key = if endpoint.key.is_some() { "key" } else { "no key" };
         format!("{kind} {} {}, {key}: {why}", endpoint.api.id(), endpoint.name())
     };
@@ -23,7 +23,7 @@ fn check(case: &Case<'_>) {
         Decision::Use(it) => found("use", &it),
         Decision::AskForName(it) => found("ask", &it),
         Decision::LookHere { ollama, model } => format!("look {ollama:?} {model:?}"),
-        Decision::Wrong(why) => format!("wrong: {}", why.say(Lang::En)),
+        Decision::Wrong(why) => format!("wrong: {}", why.localize(Lang::En)),
     };
     assert_eq!(decided, case.expect);
     assert!(!format!("{decided} {:?}", case.choice).contains("hunter"));

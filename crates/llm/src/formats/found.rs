@@ -34,7 +34,7 @@ impl Found {
 
     pub(super) fn into_call(self) -> ModelCall {
         ModelCall {
-            id: self.id.filter(|id| !id.is_empty()).map_or_else(CallId::fresh, CallId::new),
+            id: self.id.filter(|id| !id.is_empty()).map_or_else(CallId::generate, CallId::new),
             tool: ToolName::new(self.tool),
             arguments: on_one_line(self.arguments),
             source: self.source,

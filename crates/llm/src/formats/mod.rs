@@ -17,7 +17,7 @@ mod stream;
 mod tag;
 mod xml;
 
-use toolhub_core::lang::Text;
+use toolhub_core::lang::LocalizedText;
 use toolhub_core::model::ModelCall;
 
 use self::scanner::{Coming, Kind, Piece, Walk};
@@ -34,7 +34,7 @@ pub struct Reading {
     /// The index of the call that was truncated inside its last value.
     pub cut: Option<usize>,
     /// Messages to the model about unreadable calls, with the correct syntax.
-    pub unreadable: Vec<Text>,
+    pub unreadable: Vec<LocalizedText>,
     /// Whether the text contains a tool result, invented or repeated by the model.
     pub holds_result: bool,
     /// The text outside of calls and thoughts.
@@ -82,12 +82,12 @@ impl Reading {
 }
 
 /// Explains to the model how to write a call.
-fn unreadable(said: &str) -> Text {
+fn unreadable(said: &str) -> LocalizedText {
     /// Maximum length of the quoted call, in characters.
     const SHOWN: usize = 120;
     let short: String = said.trim().chars().take(SHOWN).collect();
     let form = r#"<tool_call>{"tool_name": "…", "arguments": {…}}</tool_call>"#;
-    Text::new(
+    LocalizedText::new(
         format!("this tool call could not be read: `{short}`; write it as {form}, with valid JSON inside"),
         format!("无法读取这个工具调用：`{short}`；请写成 {form}，其中必须是有效的 JSON"),
     )

@@ -3,7 +3,7 @@
 use serde::Deserialize;
 use serde_json::Value;
 use toolhub_core::RawJson;
-use toolhub_core::model::Stop;
+use toolhub_core::model::StopReason;
 
 use crate::assembly::{Assembly, CallPiece};
 use crate::exchange::{Misread, Step};
@@ -118,10 +118,10 @@ fn take(choice: Choice, assembly: &mut Assembly<'_>) {
     }
     let stop = match choice.finish_reason.as_deref() {
         None | Some("") => return,
-        Some("tool_calls" | "function_call") => Stop::Calls,
-        Some("length") => Stop::Length,
-        Some("content_filter") => Stop::Filtered,
-        Some(_) => Stop::End,
+        Some("tool_calls" | "function_call") => StopReason::Calls,
+        Some("length") => StopReason::Length,
+        Some("content_filter") => StopReason::Filtered,
+        Some(_) => StopReason::End,
     };
     assembly.stop(stop);
 }

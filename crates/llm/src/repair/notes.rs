@@ -1,6 +1,6 @@
 //! The set of repairs, and their descriptions.
 
-use toolhub_core::lang::Text;
+use toolhub_core::lang::LocalizedText;
 
 /// A kind of repair.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -102,8 +102,10 @@ impl Repairs {
     }
 
     /// The descriptions.
-    pub fn texts(self) -> Vec<Text> {
+    pub fn texts(self) -> Vec<LocalizedText> {
         let noted = ALL.iter().filter(|(repair, ..)| self.has(*repair));
-        noted.map(|(_, en, zh)| Text::new(format!("mended: {en}"), format!("已修正：{zh}"))).collect()
+        noted
+            .map(|(_, en, zh)| LocalizedText::new(format!("mended: {en}"), format!("已修正：{zh}")))
+            .collect()
     }
 }

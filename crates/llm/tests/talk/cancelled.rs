@@ -1,6 +1,6 @@
 //! Dropping a request cancels it: the server sees the connection close.
 
-use toolhub_core::model::{LanguageModel as _, Spoken};
+use toolhub_core::model::{LanguageModel as _, ReplyDelta};
 use toolhub_testkit::model::{Act, Ending, ModelServer, ScriptedReply};
 
 use super::support::{BOTH, client, request};
@@ -27,7 +27,7 @@ async fn in_the_midst_of_its_words() {
         let server = ModelServer::start([reply.act()]);
         let (client, asked) = (client(&server, api), request());
         let (said, mut hears) = tokio::sync::mpsc::channel(100);
-        let listener = |spoken: Spoken| said.try_send(spoken).unwrap();
+        let listener = |spoken: ReplyDelta| said.try_send(spoken).unwrap();
         let chat = client.chat(&asked, &listener);
         tokio::select! {
             reply = chat => panic!("{reply:?}"),

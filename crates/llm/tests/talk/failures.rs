@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use toolhub_core::model::{ModelError, Spoken};
-use toolhub_core::{Lang, Say as _};
+use toolhub_core::model::{ModelError, ReplyDelta};
+use toolhub_core::{Lang, Localize as _};
 use toolhub_llm::{Api, ApiKey, Endpoint, ModelClient};
 use toolhub_testkit::model::{Act, Ending, ModelServer, ScriptedReply};
 
@@ -43,8 +43,8 @@ async fn what_was_heard_is_never_said_again() {
             let server = ModelServer::start([long.act(), fine()]);
             let (reply, heard) = overhear(&client(&server, api), &request()).await;
             let error = reply.unwrap_err();
-            assert!(matches!(error, ModelError::BrokenOff { .. }), "{api:?} {ending:?}: {error:?}");
-            assert!(heard.iter().any(|spoken| matches!(spoken, Spoken::Text(_))));
+            assert!(matches!(error, ModelError::Truncated { .. }), "{api:?} {ending:?}: {error:?}");
+            assert!(heard.iter().any(|spoken| matches!(spoken, ReplyDelta::Text(_))));
             assert_eq!(server.bodies().len(), 1);
         }
     }
@@ -63,7 +63,7 @@ async fn a_wait_is_kept_to_and_a_long_one_is_told() {
     assert!(begun.elapsed() < Duration::from_secs(1));
     let ModelError::Busy { retry_after, .. } = &error else { panic!("{error:?}") };
     assert_eq!(*retry_after, Some(Duration::from_secs(3600)));
-    assert!(error.say(Lang::En).contains("3600 s") && error.say(Lang::Zh).contains("3600 秒"));
+    assert!(error.localize(Lang::En).contains("3600 s") && error.localize(Lang::Zh).contains("3600 秒"));
     assert_eq!(server.bodies().len(), 1);
 }
 
@@ -164,7 +164,7 @@ async fn nobody_there() {
         matches!(&error, ModelError::Unreachable { cause, .. } if cause.contains("refused")),
         "{error:?}"
     );
-    let shown = format!("{error:?} {error} {}", error.say(Lang::Zh));
+    let shown = format!("{error:?} {error} {}", error.localize(Lang::Zh));
     assert!(!shown.contains("hunter"), "{shown}");
 }
 
@@ -175,7 +175,7 @@ async fn the_key_is_never_shown() {
             let server = ModelServer::start([Act::refuse(status, &format!("your key {KEY} is odd"))]);
             let client = client(&server, api);
             let error = ask(&client, &request()).await.unwrap_err();
-            let shown = format!("{error:?} {error} {} {client:?}", error.say(Lang::Zh));
+            let shown = format!("{error:?} {error} {} {client:?}", error.localize(Lang::Zh));
             assert!(!shown.contains("hunter") && shown.contains("is odd"), "{shown}");
         }
         let server = ModelServer::start([fine()]);

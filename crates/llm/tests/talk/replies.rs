@@ -1,6 +1,6 @@
 //! Parsing of replies: the result does not depend on chunk boundaries, on the style of the endpoint, or on streaming.
 
-use toolhub_core::model::{Spoken, Stop, Usage};
+use toolhub_core::model::{ReplyDelta, StopReason, Usage};
 use toolhub_llm::Api;
 use toolhub_testkit::model::{Act, CallStyle, Ending, ModelServer, Pacing, ScriptedReply};
 
@@ -45,20 +45,22 @@ async fn everything_is_heard_while_it_is_said() {
     for api in BOTH {
         let server = ModelServer::start([reply().act()]);
         let (said, heard) = overhear(&client(&server, api), &request()).await;
-        let joined = |pick: fn(&Spoken) -> Option<&str>| heard.iter().filter_map(pick).collect::<String>();
+        let joined =
+            |pick: fn(&ReplyDelta) -> Option<&str>| heard.iter().filter_map(pick).collect::<String>();
         let text = joined(|spoken| match spoken {
-            Spoken::Text(text) => Some(text),
+            ReplyDelta::Text(text) => Some(text),
             _ => None,
         });
         let thought = joined(|spoken| match spoken {
-            Spoken::Thought(text) => Some(text),
+            ReplyDelta::Thought(text) => Some(text),
             _ => None,
         });
         let said = said.unwrap();
         assert_eq!((text.as_str(), thought.as_str()), (said.text.as_str(), "They ask for the weather."));
         assert_eq!(said.text, "Let me look: 看一下。");
-        let begun = heard.iter().filter(|spoken| **spoken == Spoken::CallBegun("weather".into())).count();
-        assert_eq!((begun, said.calls.len(), said.stop), (2, 2, Stop::Calls), "{api:?}");
+        let begun =
+            heard.iter().filter(|spoken| **spoken == ReplyDelta::ToolCallStarted("weather".into())).count();
+        assert_eq!((begun, said.calls.len(), said.stop), (2, 2, StopReason::Calls), "{api:?}");
         let ids: Vec<&str> = said.calls.iter().map(|call| call.id.as_str()).collect();
         assert_eq!(ids, ["call_1", "call_2"]);
     }
@@ -95,7 +97,7 @@ async fn one_document_will_do_for_a_stream() {
         let (streamed, _) = overhear(&client(&streamed, api), &request()).await;
         let (whole, heard) = overhear(&client(&whole, api), &request()).await;
         assert_eq!(shown(&whole.unwrap()), shown(&streamed.unwrap()), "{api:?}");
-        assert!(heard.iter().any(|spoken| matches!(spoken, Spoken::Text(_))), "{heard:?}");
+        assert!(heard.iter().any(|spoken| matches!(spoken, ReplyDelta::Text(_))), "{heard:?}");
     }
     // A single document is also accepted with the content type of an event stream.
     let body = r#"{"choices": [{"message": {"content": "hello"}, "finish_reason": "length"}]}"#;
@@ -146,7 +148,8 @@ fn none_or_zero(api: Api) -> &'static str {
 
 #[tokio::test]
 async fn why_it_stopped() {
-    let cases = [("stop", Stop::End), ("length", Stop::Length), ("content_filter", Stop::Filtered)];
+    let cases =
+        [("stop", StopReason::End), ("length", StopReason::Length), ("content_filter", StopReason::Filtered)];
     for api in BOTH {
         for (word, stop) in cases {
             let reply = ScriptedReply { stop: word.to_owned(), ..ScriptedReply::text("x") };

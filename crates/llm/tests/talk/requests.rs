@@ -1,6 +1,6 @@
 //! The exact request bodies in both wire formats, and the fields that are left out for endpoints that reject them.
 
-use toolhub_core::model::{ChatRequest, Message, ModelCall, Stop, ToolChoice};
+use toolhub_core::model::{ChatRequest, Message, ModelCall, StopReason, ToolChoice};
 use toolhub_core::{CallId, RawJson};
 use toolhub_llm::Api;
 use toolhub_testkit::model::{Act, ModelServer, ScriptedReply};
@@ -94,9 +94,9 @@ async fn an_answer_that_fits_a_schema() {
     let server = ModelServer::start([ScriptedReply::text("Well: ").call(&wire, answer).act()]);
     let (reply, heard) = overhear(&client(&server, Api::Anthropic), &asked).await;
     let reply = reply.unwrap();
-    assert_eq!((reply.text.as_str(), reply.stop, reply.calls.len()), (answer, Stop::End, 0));
+    assert_eq!((reply.text.as_str(), reply.stop, reply.calls.len()), (answer, StopReason::End, 0));
     let heard = format!("{heard:?}");
-    assert!(heard.contains("sunny") && !heard.contains("CallBegun"), "{heard}");
+    assert!(heard.contains("sunny") && !heard.contains("ToolCallStarted"), "{heard}");
 }
 
 #[tokio::test]

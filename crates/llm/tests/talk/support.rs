@@ -3,7 +3,7 @@
 use std::sync::{Mutex, PoisonError};
 
 use toolhub_core::RawJson;
-use toolhub_core::model::{ChatReply, ChatRequest, LanguageModel as _, ModelError, OfferedTool, Spoken};
+use toolhub_core::model::{ChatReply, ChatRequest, LanguageModel as _, ModelError, OfferedTool, ReplyDelta};
 use toolhub_llm::{Api, ApiKey, Endpoint, ModelClient};
 use toolhub_testkit::model::ModelServer;
 
@@ -46,7 +46,7 @@ pub(crate) async fn ask(client: &ModelClient, request: &ChatRequest) -> Result<C
 pub(crate) async fn overhear(
     client: &ModelClient,
     request: &ChatRequest,
-) -> (Result<ChatReply, ModelError>, Vec<Spoken>) {
+) -> (Result<ChatReply, ModelError>, Vec<ReplyDelta>) {
     let heard = Mutex::new(Vec::new());
     let reply = client
         .chat(request, &|spoken| heard.lock().unwrap_or_else(PoisonError::into_inner).push(spoken))

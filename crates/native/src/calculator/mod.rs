@@ -19,7 +19,7 @@ mod tokens;
 
 use std::time::{Duration, Instant};
 
-use toolhub_core::lang::Text;
+use toolhub_core::lang::LocalizedText;
 use toolhub_core::{ToolError, ToolOutput};
 use toolhub_macros::tool;
 
@@ -47,8 +47,8 @@ pub async fn calculate(
     });
     let result = result.await?;
     let said = match result.strip_prefix("approx. ") {
-        Some(rounded) => Text::new(result.as_str(), format!("约 {rounded}")),
-        None => Text::from(result),
+        Some(rounded) => LocalizedText::new(result.as_str(), format!("约 {rounded}")),
+        None => LocalizedText::from(result),
     };
     ToolOutput::from_raw(with_chinese(&said).into_raw()).ok_or(ToolError::Internal)
 }

@@ -2,7 +2,7 @@
 
 use jiff::civil::Time;
 use jiff::{Unit, Zoned};
-use toolhub_core::lang::Text;
+use toolhub_core::lang::LocalizedText;
 
 use super::weekday_in_chinese;
 
@@ -64,7 +64,7 @@ impl Distance {
     }
 
     /// A text with the distance and the weekday of the end.
-    pub(super) fn say(&self) -> Text {
+    pub(super) fn text(&self) -> LocalizedText {
         let between = self.between();
         let (en, zh) = (between.english(), between.chinese());
         let shown = |moment: &Zoned| {
@@ -76,16 +76,22 @@ impl Distance {
         let ((from, from_zh), (until, until_zh)) = (shown(&self.from), shown(&self.until));
         match (self.from_now, between.is_past) {
             (true, _) if self.in_days() && between.days == 0 => {
-                Text::new(format!("{until} is today"), format!("{until_zh}就是今天"))
+                LocalizedText::new(format!("{until} is today"), format!("{until_zh}就是今天"))
             }
-            (true, false) => Text::new(format!("{en} until {until}"), format!("距离 {until_zh}还有 {zh}")),
-            (true, true) => Text::new(format!("{en} since {until}"), format!("距离 {until_zh}已过去 {zh}")),
-            (false, false) => {
-                Text::new(format!("{en} from {from} to {until}"), format!("从 {from_zh}到 {until_zh}共 {zh}"))
+            (true, false) => {
+                LocalizedText::new(format!("{en} until {until}"), format!("距离 {until_zh}还有 {zh}"))
             }
-            (false, true) => {
-                Text::new(format!("{en} from {until} to {from}"), format!("从 {until_zh}到 {from_zh}共 {zh}"))
+            (true, true) => {
+                LocalizedText::new(format!("{en} since {until}"), format!("距离 {until_zh}已过去 {zh}"))
             }
+            (false, false) => LocalizedText::new(
+                format!("{en} from {from} to {until}"),
+                format!("从 {from_zh}到 {until_zh}共 {zh}"),
+            ),
+            (false, true) => LocalizedText::new(
+                format!("{en} from {until} to {from}"),
+                format!("从 {until_zh}到 {from_zh}共 {zh}"),
+            ),
         }
     }
 }
@@ -141,7 +147,7 @@ impl Between {
 
 #[cfg(test)]
 mod tests {
-    use toolhub_core::lang::{Lang, Say as _};
+    use toolhub_core::lang::{Lang, Localize as _};
 
     use super::*;
 
@@ -150,8 +156,12 @@ mod tests {
         let check = |from: &str, until: &str, expect: (&str, &str)| {
             let (from, from_now) = from.strip_prefix("now ").map_or((from, false), |from| (from, true));
             let distance = Distance { from: from.parse().unwrap(), from_now, until: until.parse().unwrap() };
-            let said = distance.say();
-            assert_eq!((said.say(Lang::En).as_str(), said.say(Lang::Zh).as_str()), expect, "{from} {until}");
+            let said = distance.text();
+            assert_eq!(
+                (said.localize(Lang::En).as_str(), said.localize(Lang::Zh).as_str()),
+                expect,
+                "{from} {until}"
+            );
         };
         let now = "now 2026-11-15T03:34:56[UTC]";
         check(

@@ -13,7 +13,7 @@ mod zone;
 
 use jiff::civil::Weekday;
 use jiff::{Span, Timestamp, Zoned, tz::TimeZone};
-use toolhub_core::lang::{Lang, Say as _, Text};
+use toolhub_core::lang::{Lang, Localize as _, LocalizedText};
 use toolhub_core::{RawJson, RawObject, ToolError, ToolOutput};
 use toolhub_macros::tool;
 
@@ -150,17 +150,17 @@ impl TimeAnswer {
             let note = "the variable `TZ` of this machine names no zone, so this is UTC: give `zone`";
             said = noted(&said, &in_chinese(note.to_owned()));
         }
-        let fields = fields.with("text", said.say(Lang::En));
+        let fields = fields.with("text", said.localize(Lang::En));
         with_chinese(&said).with("structuredContent", fields).into_raw()
     }
 }
 
-fn moment_fields(moment: &Zoned) -> (RawObject, Text) {
+fn moment_fields(moment: &Zoned) -> (RawObject, LocalizedText) {
     let zone = zone::name(moment);
     let weekday = moment.strftime("%A").to_string();
     let utc_offset = moment.strftime("%:z").to_string();
     let time = format!("{} {utc_offset}", moment.strftime("%Y-%m-%d %H:%M:%S"));
-    let said = Text::new(
+    let said = LocalizedText::new(
         format!("{time} ({zone}, {weekday})"),
         format!("{time}（{zone}，{}）", weekday_in_chinese(moment.weekday())),
     );
@@ -173,7 +173,7 @@ fn moment_fields(moment: &Zoned) -> (RawObject, Text) {
     (fields, said)
 }
 
-fn distance_fields(distance: &Distance) -> (RawObject, Text) {
+fn distance_fields(distance: &Distance) -> (RawObject, LocalizedText) {
     let written = |moment: &Zoned| moment.strftime("%Y-%m-%dT%H:%M:%S%:z").to_string();
     let seconds = distance.until.timestamp().as_second() - distance.from.timestamp().as_second();
     let fields = RawObject::default()
@@ -182,12 +182,12 @@ fn distance_fields(distance: &Distance) -> (RawObject, Text) {
         .with("weekday", distance.until.strftime("%A").to_string())
         .with("days", RawJson::of(&distance.days()))
         .with("seconds", RawJson::of(&seconds));
-    (fields, distance.say())
+    (fields, distance.text())
 }
 
-fn noted(said: &Text, note: &Text) -> Text {
-    let with = |lang: Lang| format!("{} [{}]", said.say(lang), note.say(lang));
-    Text::new(with(Lang::En), with(Lang::Zh))
+fn noted(said: &LocalizedText, note: &LocalizedText) -> LocalizedText {
+    let with = |lang: Lang| format!("{} [{}]", said.localize(lang), note.localize(lang));
+    LocalizedText::new(with(Lang::En), with(Lang::Zh))
 }
 
 pub(super) fn weekday_in_chinese(weekday: Weekday) -> &'static str {

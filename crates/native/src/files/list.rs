@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use cap_std::fs::{Dir, DirEntry};
-use toolhub_core::lang::Text;
+use toolhub_core::lang::LocalizedText;
 use toolhub_core::{ToolError, ToolOutput};
 use toolhub_macros::tool;
 
@@ -64,13 +64,13 @@ struct Found {
 }
 
 impl Search<'_> {
-    fn list_all(&self, folders: &Folders, roots: &[String]) -> Result<Vec<Text>, String> {
-        let each: Result<Vec<Vec<Text>>, String> =
+    fn list_all(&self, folders: &Folders, roots: &[String]) -> Result<Vec<LocalizedText>, String> {
+        let each: Result<Vec<Vec<LocalizedText>>, String> =
             roots.iter().map(|root| self.list(folders, root)).collect();
         each.map(|texts| texts.into_iter().flatten().collect())
     }
 
-    fn list(&self, folders: &Folders, path: &str) -> Result<Vec<Text>, String> {
+    fn list(&self, folders: &Folders, path: &str) -> Result<Vec<LocalizedText>, String> {
         let place = folders.find(path)?;
         if !place.metadata.is_dir() {
             return Err(format!("`{path}` is no folder: use `read_file`"));
@@ -132,22 +132,25 @@ fn look(dir: &Dir, entry: &DirEntry) -> Option<(bool, bool, Option<u64>)> {
 
 impl Found {
     /// The number of entries, the entries, and what is missing.
-    fn describe(mut self, folder: &Path, pattern: Option<&str>) -> Vec<Text> {
+    fn describe(mut self, folder: &Path, pattern: Option<&str>) -> Vec<LocalizedText> {
         self.entries.sort_unstable();
         let (count, folder) = (self.entries.len(), folder.display());
         let of = pattern.map(|pattern| format!(" for `{pattern}`")).unwrap_or_default();
         let of_zh = pattern.map(|pattern| format!("符合 `{pattern}` 的 ")).unwrap_or_default();
         let head = match count {
-            0 => Text::new(format!("{folder}: nothing{of}"), format!("{folder}：没有{of_zh}文件")),
-            1 => Text::new(format!("{folder}: 1 entry{of}"), format!("{folder}：{of_zh}1 项")),
-            _ => Text::new(format!("{folder}: {count} entries{of}"), format!("{folder}：{of_zh}{count} 项")),
+            0 => LocalizedText::new(format!("{folder}: nothing{of}"), format!("{folder}：没有{of_zh}文件")),
+            1 => LocalizedText::new(format!("{folder}: 1 entry{of}"), format!("{folder}：{of_zh}1 项")),
+            _ => LocalizedText::new(
+                format!("{folder}: {count} entries{of}"),
+                format!("{folder}：{of_zh}{count} 项"),
+            ),
         };
         let line = |(path, bytes): &(String, Option<u64>)| match bytes {
             Some(bytes) => format!("{path}  {}", size(*bytes)),
             None => path.clone(),
         };
         let lines: Vec<String> = self.entries.iter().take(MAX_SHOWN).map(line).collect();
-        let lines = (!lines.is_empty()).then(|| Text::from(lines.join("\n")));
+        let lines = (!lines.is_empty()).then(|| LocalizedText::from(lines.join("\n")));
         if count > MAX_SHOWN {
             let left = count - MAX_SHOWN;
             self.gaps

@@ -11,13 +11,13 @@ pub use folders::Folders;
 pub use list::list_files;
 pub use read::read_file;
 
-use toolhub_core::lang::Text;
+use toolhub_core::lang::LocalizedText;
 use toolhub_core::{RawJson, RawObject, ToolError, ToolOutput};
 
 use crate::in_chinese::block;
 
 /// An output with a block per text: the content, then notes about it.
-fn texts(texts: impl IntoIterator<Item = Text>) -> Result<ToolOutput, ToolError> {
+fn texts(texts: impl IntoIterator<Item = LocalizedText>) -> Result<ToolOutput, ToolError> {
     let blocks: Vec<RawObject> = texts.into_iter().map(|text| block(&text)).collect();
     ToolOutput::from_raw(RawObject::default().with("content", RawJson::of(&blocks)).into_raw())
         .ok_or(ToolError::Internal)

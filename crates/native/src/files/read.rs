@@ -4,7 +4,7 @@ use std::io::{Read, Seek};
 
 use cap_std::fs::File;
 use encoding_rs::{Encoding, UTF_8};
-use toolhub_core::lang::Text;
+use toolhub_core::lang::LocalizedText;
 use toolhub_core::{ToolError, ToolOutput};
 use toolhub_macros::tool;
 
@@ -61,7 +61,7 @@ struct Request<'a> {
 
 impl Request<'_> {
     /// Returns the text and notes about it.
-    fn read(&self, folders: &Folders) -> Result<Vec<Text>, String> {
+    fn read(&self, folders: &Folders) -> Result<Vec<LocalizedText>, String> {
         let path = self.path;
         let named = self.encoding.map(|label| {
             Encoding::for_label(label.trim().as_bytes()).ok_or_else(|| {
@@ -136,7 +136,7 @@ impl Request<'_> {
         format!("`{}` cannot be read: {error}", self.path)
     }
 
-    fn describe(&self, page: Page, note: Option<String>) -> Result<Vec<Text>, String> {
+    fn describe(&self, page: Page, note: Option<String>) -> Result<Vec<LocalizedText>, String> {
         let (path, Window { first, skip, .. }, last) = (self.path, self.window, page.last);
         if last < first && first > 1 {
             let lines = if last == 1 { "line" } else { "lines" };
@@ -165,7 +165,7 @@ impl Request<'_> {
             notes.push(format!("characters that could not be read, shown as �: {}", page.unreadable));
         }
         notes.extend(note);
-        Ok(std::iter::once(Text::from(page.text)).chain(bracketed(notes)).collect())
+        Ok(std::iter::once(LocalizedText::from(page.text)).chain(bracketed(notes)).collect())
     }
 }
 

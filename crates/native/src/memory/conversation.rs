@@ -5,7 +5,7 @@ use std::time::SystemTime;
 
 use jiff::Timestamp;
 use toolhub_core::conversation::{Turn, TurnQuery};
-use toolhub_core::lang::Text;
+use toolhub_core::lang::LocalizedText;
 use toolhub_core::{CallContext, RawJson, RawObject, ToolError, ToolOutput};
 use toolhub_macros::tool;
 
@@ -59,7 +59,7 @@ pub async fn get_conversation_history(
         return Ok(listed(&found.iter().map(line).collect::<Vec<_>>(), "conversations"));
     }
     if kind == HistoryKind::Search && query.is_none() {
-        return Err(ToolError::failed(Text::new(
+        return Err(ToolError::failed(LocalizedText::new(
             "`search` needs `query`: the words to look for",
             "`search` 需要 `query`：要查找的内容",
         )));
@@ -104,21 +104,21 @@ fn told(turns: &[Turn]) -> ToolOutput {
         );
     }
     let said = match text.is_empty() {
-        true => Text::new("nothing was said yet", "还没有说过什么"),
-        false => Text::from(text.trim_end()),
+        true => LocalizedText::new("nothing was said yet", "还没有说过什么"),
+        false => LocalizedText::from(text.trim_end()),
     };
     output(&said, RawObject::default().with("turns", RawJson::of(&list)))
 }
 
 fn listed(lines: &[String], key: &str) -> ToolOutput {
     let said = match lines.is_empty() {
-        true => Text::new("there are none yet", "还没有"),
-        false => Text::from(lines.join("\n")),
+        true => LocalizedText::new("there are none yet", "还没有"),
+        false => LocalizedText::from(lines.join("\n")),
     };
     output(&said, RawObject::default().with(key.to_owned(), RawJson::of(lines)))
 }
 
-fn output(said: &Text, structured: RawObject) -> ToolOutput {
+fn output(said: &LocalizedText, structured: RawObject) -> ToolOutput {
     let members = with_chinese(said).with("structuredContent", structured);
     ToolOutput::from_raw(members.into_raw()).unwrap_or_else(|| ToolOutput::text(said.to_string()))
 }

@@ -9,7 +9,7 @@ pub use result::read_result;
 use std::sync::Arc;
 
 use toolhub_core::ToolError;
-use toolhub_core::lang::Text;
+use toolhub_core::lang::LocalizedText;
 use toolhub_core::ports::{HubStore, StoreError};
 
 /// The store, if any.
@@ -24,7 +24,7 @@ impl Memory {
 
     fn store(&self) -> Result<&dyn HubStore, ToolError> {
         self.0.as_deref().ok_or_else(|| {
-            ToolError::failed(Text::new(
+            ToolError::failed(LocalizedText::new(
                 "nothing is remembered, since there is no store; see `toolhub doctor`",
                 "没有可用的存储，因此没有任何记录；见 `toolhub doctor`",
             ))
@@ -39,5 +39,5 @@ impl std::fmt::Debug for Memory {
 }
 
 fn unread(error: &StoreError) -> ToolError {
-    ToolError::failed(Text::new(error.to_string(), format!("存储无法读取：{error}")))
+    ToolError::failed(LocalizedText::new(error.to_string(), format!("存储无法读取：{error}")))
 }

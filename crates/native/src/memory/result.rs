@@ -1,7 +1,7 @@
 //! `read_result`: the full result of an earlier call, page by page.
 
-use toolhub_core::lang::Text;
-use toolhub_core::memory::RecordId;
+use toolhub_core::call_log::RecordId;
+use toolhub_core::lang::LocalizedText;
 use toolhub_core::text::pages;
 use toolhub_core::{RawJson, RawObject, ToolError, ToolOutput};
 use toolhub_macros::tool;
@@ -23,7 +23,7 @@ pub async fn read_result(
     let found =
         memory.store()?.output(&RecordId::new(handle.trim())).await.map_err(|error| unread(&error))?;
     let Some(output) = found.and_then(ToolOutput::from_raw) else {
-        return Err(ToolError::failed(Text::new(
+        return Err(ToolError::failed(LocalizedText::new(
             format!("there is no result `{handle}`, or it is no longer kept; call the tool again"),
             format!("没有结果 `{handle}`，或已不再保留；请重新调用该工具"),
         )));
@@ -32,7 +32,7 @@ pub async fn read_result(
     let all = pages(&text, PAGE);
     let (count, wanted) = (all.len().max(1), page.unwrap_or(1) as usize);
     let Some(shown) = all.get(wanted - 1).copied().or((wanted == 1).then_some("")) else {
-        return Err(ToolError::failed(Text::new(
+        return Err(ToolError::failed(LocalizedText::new(
             format!("page {wanted} does not exist: there are {count}"),
             format!("没有第 {wanted} 页：共 {count} 页"),
         )));

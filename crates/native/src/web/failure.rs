@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use toolhub_core::ToolError;
-use toolhub_core::lang::{Lang, Say, Text};
+use toolhub_core::lang::{Lang, Localize, LocalizedText};
 
 use super::how_to;
 use super::provider::SearchProvider;
@@ -11,14 +11,14 @@ use super::setup::KeyPlace;
 
 /// Why a search failed.
 #[derive(Debug, Clone, thiserror::Error)]
-#[error("{}", self.say(Lang::En))]
+#[error("{}", self.localize(Lang::En))]
 pub(super) enum SearchFailure {
     /// No service is configured.
     NotSetUp,
     /// The configuration is invalid.
-    WrongSetup(Text),
+    WrongSetup(LocalizedText),
     /// An argument is invalid.
-    WrongArgument(Text),
+    WrongArgument(LocalizedText),
     /// The HTTP client cannot be created.
     NoClient { cause: String },
     /// The connection failed.
@@ -61,92 +61,92 @@ pub(super) struct Limit {
 
 impl From<SearchFailure> for ToolError {
     fn from(failure: SearchFailure) -> Self {
-        Self::failed(Text::new(failure.say(Lang::En), failure.say(Lang::Zh)))
+        Self::failed(LocalizedText::new(failure.localize(Lang::En), failure.localize(Lang::Zh)))
     }
 }
 
-impl Say for SearchFailure {
-    fn say(&self, lang: Lang) -> String {
+impl Localize for SearchFailure {
+    fn localize(&self, lang: Lang) -> String {
         match self {
-            Self::NotSetUp => lang.pick(how_to::ENGLISH, how_to::CHINESE).to_owned(),
-            Self::WrongSetup(text) | Self::WrongArgument(text) => text.say(lang),
-            Self::NoClient { cause } => lang.pick(
+            Self::NotSetUp => lang.choose(how_to::ENGLISH, how_to::CHINESE).to_owned(),
+            Self::WrongSetup(text) | Self::WrongArgument(text) => text.localize(lang),
+            Self::NoClient { cause } => lang.choose(
                 format!("the HTTP client cannot be made: {cause}"),
                 format!("无法创建 HTTP 客户端：{cause}"),
             ),
-            Self::Unreachable { place, cause } => lang.pick(
+            Self::Unreachable { place, cause } => lang.choose(
                 format!("the search service at `{place}` could not be reached: {cause}"),
                 format!("无法连接搜索服务 `{place}`：{cause}"),
             ),
-            Self::Lost { place, cause } => lang.pick(
+            Self::Lost { place, cause } => lang.choose(
                 format!("the connection to the search service at `{place}` broke off: {cause}"),
                 format!("与搜索服务 `{place}` 的连接中断：{cause}"),
             ),
             Self::TooSlow { place, after } => {
                 let after = after.as_secs_f64();
-                lang.pick(
+                lang.choose(
                     format!("the search service at `{place}` did not answer within {after} s"),
                     format!("搜索服务 `{place}` 在 {after} 秒内没有回答"),
                 )
             }
             Self::Redirected { place, to } => {
                 let to = to.as_deref().unwrap_or("?");
-                lang.pick(
+                lang.choose(
                     format!("the search service at `{place}` sends its callers on to `{to}`, which is not followed: if you trust that place, make it the `url`"),
                     format!("搜索服务 `{place}` 转到了 `{to}`，不会跟随：如果信任那里，请把它写成 `url`"),
                 )
             }
             Self::KeyRefused { provider, key, status, said } => {
                 let (name, key, said) = (provider.name(), key.name(), quoted(said));
-                lang.pick(
+                lang.choose(
                     format!("{name} does not accept the key from {key} (HTTP status {status}){said}: check that key"),
                     format!("{name} 不接受来自 {key} 的密钥（HTTP 状态 {status}）{said}：请检查这个密钥"),
                 )
             }
-            Self::LoginWanted { place } => lang.pick(
+            Self::LoginWanted { place } => lang.choose(
                 format!("SearXNG at `{place}` wants a login (HTTP status 401): put it into the `url` as `https://name:password@…`, or a token into `api_key`"),
                 format!("`{place}` 上的 SearXNG 要求登录（HTTP 状态 401）：请在 `url` 中写 `https://用户:密码@…`，或把令牌写进 `api_key`"),
             ),
-            Self::NoJson { place } => lang.pick(
+            Self::NoJson { place } => lang.choose(
                 format!("SearXNG at `{place}` does not answer with JSON (HTTP status 403): write `formats: [html, json]` under `search:` in its settings.yml and restart it; most public instances do not allow it"),
                 format!("`{place}` 上的 SearXNG 不提供 JSON（HTTP 状态 403）：请在它的 settings.yml 的 `search:` 下写 `formats: [html, json]` 并重启；多数公共实例不允许"),
             ),
-            Self::RateLimited(limit) => limit.say(lang),
+            Self::RateLimited(limit) => limit.localize(lang),
             Self::Status { provider, place, status, said } => {
                 let (name, said) = (provider.name(), quoted(said));
                 let hint = match status {
-                    404 | 405 => lang.pick("; check the `url`", "；请检查 `url`"),
+                    404 | 405 => lang.choose("; check the `url`", "；请检查 `url`"),
                     _ => "",
                 };
-                lang.pick(
+                lang.choose(
                     format!("{name} at `{place}` answered with HTTP status {status}{said}{hint}"),
                     format!("`{place}` 上的 {name} 返回 HTTP 状态 {status}{said}{hint}"),
                 )
             }
             Self::TooLarge { place, most } => {
                 let most = most >> 20;
-                lang.pick(
+                lang.choose(
                     format!("the answer of the search service at `{place}` has more than {most} MiB"),
                     format!("搜索服务 `{place}` 的回答超过 {most} MiB"),
                 )
             }
             Self::WebPage { provider, place } => {
                 let name = provider.name();
-                lang.pick(
+                lang.choose(
                     format!("`{place}` answered with a web page in place of JSON: check that the `url` is that of {name}"),
                     format!("`{place}` 返回的是网页而不是 JSON：请检查 `url` 是否为 {name} 的地址"),
                 )
             }
             Self::Unreadable { provider, place, why } => {
                 let name = provider.name();
-                lang.pick(
+                lang.choose(
                     format!("the answer of {name} at `{place}` could not be read: {why}"),
                     format!("无法读懂 `{place}` 上 {name} 的回答：{why}"),
                 )
             }
             Self::NobodyAnswered { place, engines } => {
                 let engines = engines.join(", ");
-                lang.pick(
+                lang.choose(
                     format!("none of the engines that SearXNG at `{place}` asks has answered: {engines}"),
                     format!("`{place}` 上的 SearXNG 所用的引擎都没有回答：{engines}"),
                 )
@@ -155,23 +155,23 @@ impl Say for SearchFailure {
     }
 }
 
-impl Say for Limit {
-    fn say(&self, lang: Lang) -> String {
+impl Localize for Limit {
+    fn localize(&self, lang: Lang) -> String {
         let (name, place, said) = (self.provider.name(), &self.place, quoted(&self.said));
         let wait = match self.wait.map(|wait| wait.as_secs()) {
             Some(seconds) => {
-                lang.pick(format!("try again in {seconds} s"), format!("请在 {seconds} 秒后再试"))
+                lang.choose(format!("try again in {seconds} s"), format!("请在 {seconds} 秒后再试"))
             }
-            None => lang.pick("try again later", "请稍后再试").to_owned(),
+            None => lang.choose("try again later", "请稍后再试").to_owned(),
         };
         let hint = match self.provider {
-            SearchProvider::Searxng => lang.pick(
+            SearchProvider::Searxng => lang.choose(
                 "; its limiter allows only a few JSON searches an hour: if it is yours, add this machine to `pass_ip` in its limiter.toml",
                 "；它的 limiter 每小时只允许几次 JSON 搜索：如果是你的实例，请把本机加入 limiter.toml 的 `pass_ip`",
             ),
             _ => "",
         };
-        lang.pick(
+        lang.choose(
             format!("{name} at `{place}` is asked too often (HTTP status 429){said}: {wait}{hint}"),
             format!("对 `{place}` 上 {name} 的请求过于频繁（HTTP 状态 429）{said}：{wait}{hint}"),
         )

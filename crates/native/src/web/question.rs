@@ -2,7 +2,7 @@
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Deserialize;
-use toolhub_core::lang::Text;
+use toolhub_core::lang::LocalizedText;
 
 use super::failure::SearchFailure;
 use super::language::Language;
@@ -71,16 +71,16 @@ pub(super) struct Question {
 impl Question {
     pub(super) fn read(asked: &Asked) -> Result<Self, SearchFailure> {
         let query = asked.query.trim();
-        let wrong = |text: Text| Err(SearchFailure::WrongArgument(text));
+        let wrong = |text: LocalizedText| Err(SearchFailure::WrongArgument(text));
         if query.is_empty() {
-            return wrong(Text::new(
+            return wrong(LocalizedText::new(
                 "`query` is empty: say what to search for",
                 "`query` 为空：请写出要搜索的内容",
             ));
         }
         if query.len() > MAX_QUERY {
             let length = query.len();
-            return wrong(Text::new(
+            return wrong(LocalizedText::new(
                 format!("`query` has {length} bytes, more than {MAX_QUERY}: search for a few words"),
                 format!("`query` 有 {length} 字节，超过 {MAX_QUERY}：请只写几个关键词"),
             ));
@@ -89,7 +89,7 @@ impl Question {
         let language = match language.map(|text| (text, Language::parse(text))) {
             Some((text, None)) => {
                 let text: String = text.chars().take(40).collect();
-                return wrong(Text::new(
+                return wrong(LocalizedText::new(
                     format!("`language` is a code such as `zh`, `en` or `pt-BR`, not `{text}`"),
                     format!("`language` 应为 `zh`、`en`、`pt-BR` 这样的代码，而不是 `{text}`"),
                 ));

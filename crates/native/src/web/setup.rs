@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use toolhub_core::lang::Text;
+use toolhub_core::lang::LocalizedText;
 use url::Url;
 
 use super::failure::SearchFailure;
@@ -76,7 +76,7 @@ impl WebSearch {
     }
 
     /// An invalid configuration, which every search reports.
-    pub fn wrong(why: Text) -> Self {
+    pub fn wrong(why: LocalizedText) -> Self {
         Self::with(Err(SearchFailure::WrongSetup(why)))
     }
 
@@ -130,7 +130,7 @@ fn blank(text: &str) -> bool {
     text.trim().is_empty()
 }
 
-fn target(choice: SearchChoice, lookup: &dyn Fn(&str) -> Option<String>) -> Result<Target, Text> {
+fn target(choice: SearchChoice, lookup: &dyn Fn(&str) -> Option<String>) -> Result<Target, LocalizedText> {
     let SearchChoice { provider, url, api_key } = choice;
     let (id, variable) = (provider.id(), provider.variable());
     let given = |text: Option<String>| text.filter(|text| !blank(text));
@@ -144,7 +144,7 @@ fn target(choice: SearchChoice, lookup: &dyn Fn(&str) -> Option<String>) -> Resu
         },
     };
     let url = url.or_else(|| provider.home().map(str::to_owned)).ok_or_else(|| {
-        Text::new(
+        LocalizedText::new(
             format!("`[web_search]` names `{id}` without its `url`: write `url = \"http://127.0.0.1:8080\"` there, or set `{variable}`"),
             format!("`[web_search]` 选了 `{id}`，但没有写 `url`：请在其中写 `url = \"http://127.0.0.1:8080\"`，或设置 `{variable}`"),
         )
@@ -152,7 +152,7 @@ fn target(choice: SearchChoice, lookup: &dyn Fn(&str) -> Option<String>) -> Resu
     let key = match key {
         None if provider == SearchProvider::Searxng => None,
         None => {
-            return Err(Text::new(
+            return Err(LocalizedText::new(
                 format!(
                     "`[web_search]` names `{id}`, which needs a key: write `api_key = \"…\"` there, or set `{variable}`"
                 ),
@@ -163,7 +163,7 @@ fn target(choice: SearchChoice, lookup: &dyn Fn(&str) -> Option<String>) -> Resu
         }
         Some(text) => Some(ApiKey::new(&text).ok_or_else(|| {
             let place = key_place.name();
-            Text::new(
+            LocalizedText::new(
                 format!("{place} holds characters that no key has: copy the key again"),
                 format!("{place} 含有密钥不该有的字符：请重新复制密钥"),
             )
@@ -183,10 +183,10 @@ impl KeyPlace {
 }
 
 /// The URL of the search endpoint at `base`, which may include its path.
-fn address(base: &str, provider: SearchProvider) -> Result<Url, Text> {
+fn address(base: &str, provider: SearchProvider) -> Result<Url, LocalizedText> {
     let wrong = |en: &str, zh: &str| {
         let id = provider.id();
-        Text::new(
+        LocalizedText::new(
             format!("the address of `{id}` is wrong: {en}; write it like `http://127.0.0.1:8080`"),
             format!("`{id}` 的地址不对：{zh}；请写成 `http://127.0.0.1:8080` 这样"),
         )

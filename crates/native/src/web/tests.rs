@@ -2,7 +2,7 @@
 
 use reqwest::header::{HeaderMap, HeaderValue};
 use toolhub_core::ToolError;
-use toolhub_core::lang::{Lang, Say};
+use toolhub_core::lang::{Lang, Localize};
 
 use super::answer::{Hit, Misread};
 use super::language::Language;
@@ -195,7 +195,7 @@ fn nothing_prints_a_secret() {
         api_key: Some("hunter4".to_owned()),
     };
     let failure = WebSearch::chosen(wrong, &|_| None).target().unwrap_err();
-    let shown = format!("{failure} {failure:?} {}", failure.say(Lang::Zh));
+    let shown = format!("{failure} {failure:?} {}", failure.localize(Lang::Zh));
     assert!(!shown.contains("hunter") && shown.contains("地址不对"), "{shown}");
 }
 
@@ -203,7 +203,7 @@ fn nothing_prints_a_secret() {
 fn the_way_to_a_service_is_told_in_both_languages() {
     let failure = ToolError::from(WebSearch::found(&|_| None).target().unwrap_err());
     for (lang, begins) in [(Lang::En, "no search service"), (Lang::Zh, "还没有设置搜索服务")] {
-        let text = failure.say(lang);
+        let text = failure.localize(lang);
         assert!(text.starts_with(begins), "{text}");
         for provider in SearchProvider::ALL {
             assert!(text.contains(&format!("provider = \"{}\"", provider.id())), "{text}");

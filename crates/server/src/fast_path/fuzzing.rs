@@ -2,7 +2,7 @@
 
 use bytes::BytesMut;
 use http::HeaderMap;
-use toolhub_mcp::gateway::HeaderLookup as _;
+use toolhub_mcp_gateway::HeaderLookup as _;
 
 use super::head::{Found, Known};
 use crate::fuzzing::hyper_peer::{Message, pieces, requests};

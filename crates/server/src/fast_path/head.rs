@@ -6,10 +6,10 @@ use std::ops::Range;
 
 use bytes::Bytes;
 use httparse::{Header, Request, Status};
-use toolhub_mcp::CachedHead;
-use toolhub_mcp::gateway::{HeaderLookup, PROTOCOL_VERSION, SESSION_ID, printable};
+use toolhub_mcp_gateway::{HeaderLookup, PROTOCOL_VERSION, SESSION_ID, printable};
+use toolhub_mcp_wire::CachedHead;
 
-use crate::mcp;
+use crate::routes::mcp;
 
 /// Maximum number of headers on the fast path.
 const MOST: usize = 40;

@@ -25,14 +25,14 @@ use tokio::net::TcpStream;
 use tokio_util::io::poll_read_buf;
 use toolhub_core::read_buffer::with_read_buffer;
 use toolhub_core::write_buffer::WriteBuffer;
-use toolhub_mcp::gateway::{Body, Events, Principal, Reply, Resource};
+use toolhub_mcp_gateway::{Body, Events, Principal, Reply, Resource};
 
 use self::head::{Found, Known, Missing};
 use self::written::{END, LONG, Written, chunk};
-use crate::answers::{Familiar, Shared};
 use crate::body::MAX_UNCOUNTED;
 use crate::connection::{Answering, Order, Standing};
 use crate::request_record::RequestRecord;
+use crate::shared::{Familiar, Shared};
 use crate::workers::Placement;
 
 pub(crate) use self::head::Head;
@@ -188,7 +188,7 @@ impl Short<'_> {
                 if let Some(account) = &mut account {
                     account.answers(status, &body);
                 }
-                let mut out = WriteBuffer::begin();
+                let mut out = WriteBuffer::acquire();
                 Written { status, session: session.as_deref(), last, now: began }.body(&body, &mut out);
                 if self.send(stream, &out, &body).await && !last { Answered::Whole } else { Answered::Last }
             }
@@ -205,7 +205,7 @@ impl Short<'_> {
         if let Some(account) = &mut account {
             account.answered(200);
         }
-        let mut out = WriteBuffer::begin();
+        let mut out = WriteBuffer::acquire();
         let mut unread = None;
         Written { status: 200, session: None, last, now: began }.stream(&mut out);
         loop {
@@ -232,7 +232,7 @@ impl Short<'_> {
                 let Ok(permit) = permit else { return false };
                 unread = permit;
             }
-            out = WriteBuffer::begin();
+            out = WriteBuffer::acquire();
             if !event.is_empty() {
                 chunk(&event, &mut out);
             }

@@ -8,7 +8,7 @@ use http::StatusCode;
 use jiff::Timestamp;
 use jiff::fmt::rfc2822::DateTimePrinter;
 use toolhub_core::Digits;
-use toolhub_mcp::gateway::Body;
+use toolhub_mcp_gateway::Body;
 
 /// Bodies longer than this are not copied behind the head but written separately.
 pub(super) const LONG: usize = 16 << 10;
@@ -117,7 +117,7 @@ mod tests {
     use super::*;
 
     fn written(status: u16, session: Option<&str>, body: &Body) -> String {
-        let mut out = WriteBuffer::begin();
+        let mut out = WriteBuffer::acquire();
         Written { status, session, last: session.is_some(), now: Instant::now() }.body(body, &mut out);
         String::from_utf8(out.clone()).unwrap()
     }

@@ -9,7 +9,7 @@ use http::HeaderMap;
 use http::header::CONTENT_TYPE;
 use tokio::sync::mpsc::Receiver;
 use tokio_util::sync::CancellationToken;
-use toolhub_core::lang::Text;
+use toolhub_core::lang::LocalizedText;
 use url::{Host, Url};
 
 use super::otlp::Resource;
@@ -84,7 +84,7 @@ impl Exporter {
     fn tell(&self, why: &str) {
         let place = self.url.host_str().unwrap_or_default();
         let port = self.url.port_or_known_default().unwrap_or_default();
-        (self.trouble)(Text::new(
+        (self.trouble)(LocalizedText::new(
             format!(
                 "traces cannot be sent to {place}:{port}: {why}; serving goes on, and they are sent again when they can be"
             ),

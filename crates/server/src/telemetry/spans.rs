@@ -8,7 +8,7 @@ use std::time::SystemTime;
 
 use tokio::sync::mpsc::Sender;
 use toolhub_core::trace::TraceContext;
-use toolhub_core::{AccessRecord, CallId, Event, EventKind, EventSink, RequestWay, Source};
+use toolhub_core::{AccessRecord, CallId, Event, EventKind, EventSink, RequestTransport, Source};
 
 use super::sampler::number;
 use super::span::{Kind, Span};
@@ -71,8 +71,8 @@ impl Spans {
         let tool = request.tool.as_deref().map(|tool| format!(" {tool}")).unwrap_or_default();
         let failed = state.failed.iter().position(|(number, _)| *number == trace.own.span());
         span.error = failed.and_then(|place| state.failed.remove(place)).map(|(_, why)| why);
-        match request.way {
-            RequestWay::Http { client, verb, path, status } => {
+        match request.transport {
+            RequestTransport::Http { client, verb, path, status } => {
                 let named = request.method.clone().unwrap_or_else(|| format!("{verb} {path}"));
                 span.name = format!("{named}{tool}");
                 span.says("http.request.method", verb);
@@ -85,7 +85,7 @@ impl Spans {
                     span.says("error.type", status.to_string());
                 }
             }
-            RequestWay::Stdio => {
+            RequestTransport::Stdio => {
                 span.name = format!("{}{tool}", request.method.clone().unwrap_or_default());
                 span.says("network.transport", "pipe");
             }
@@ -144,7 +144,7 @@ impl Spans {
                 let end = if success { End::Success } else { End::Failure };
                 return self.over(state, (call, at), end);
             }
-            EventKind::CallGivenUp => return self.over(state, (call, at), End::GivenUp),
+            EventKind::CallAbandoned => return self.over(state, (call, at), End::GivenUp),
             _ => {}
         }
         let Some(open) = state.calls.get_mut(call) else { return };
@@ -198,7 +198,7 @@ impl EventSink for Spans {
     fn emit(&self, event: Event) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         match (event.call, event.kind) {
-            (_, EventKind::Served(request)) => self.served(&mut state, event.at, *request),
+            (_, EventKind::RequestServed(request)) => self.served(&mut state, event.at, *request),
             (Some(call), kind) => self.of_call(&mut state, (&call, event.at), kind),
             (None, _) => {}
         }

@@ -7,7 +7,7 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use tokio::process::Command;
-use toolhub_core::lang::Text;
+use toolhub_core::lang::LocalizedText;
 use toolhub_sandbox::Program;
 
 use crate::interpreter;
@@ -18,9 +18,9 @@ pub(super) const ANSWER_TIMEOUT: Duration = Duration::from_secs(20);
 const ASK: &str = "import sys, json; print(json.dumps([sys.executable, sys.prefix, sys.base_prefix]))";
 
 /// Runs the interpreter in `folder` to get its real path: the command may be a wrapper script.
-pub(super) async fn locate(wanted: &str, folder: &Path) -> Result<Program, Text> {
+pub(super) async fn locate(wanted: &str, folder: &Path) -> Result<Program, LocalizedText> {
     let none = |english: &str, chinese: &str| {
-        Text::new(
+        LocalizedText::new(
             format!("there is no Python to run it with: `{wanted}` {english}"),
             format!("没有可用的 Python：`{wanted}` {chinese}"),
         )

@@ -11,8 +11,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tokio::sync::OnceCell;
-use toolhub_core::lang::{Lang, Text};
-use toolhub_core::{Consent, Hints, LaunchPermit, RawJson, Say as _};
+use toolhub_core::lang::{Lang, LocalizedText};
+use toolhub_core::{Consent, Hints, LaunchPermit, Localize as _, RawJson};
 use toolhub_sandbox::{Policy, Program};
 
 use self::locate::{ANSWER_TIMEOUT, canonical_place, locate};
@@ -39,7 +39,7 @@ pub(crate) struct Python {
     /// Must permit each start of a configured interpreter. `None` for the interpreter of the user's own configuration
     /// and for the default.
     consent: Option<Consent>,
-    found: OnceCell<Result<Program, Text>>,
+    found: OnceCell<Result<Program, LocalizedText>>,
     /// The cache file.
     kept_in: Option<PathBuf>,
     known: Mutex<HashMap<String, Looked>>,
@@ -104,7 +104,7 @@ impl Python {
 
     /// Locates the interpreter itself, since `python3` may be a wrapper. Consent is checked on each call, because each
     /// caller starts the interpreter.
-    pub(crate) async fn interpreter(&self) -> Result<&Program, Text> {
+    pub(crate) async fn interpreter(&self) -> Result<&Program, LocalizedText> {
         let permit = self.consent.as_ref().map(Consent::permit).transpose();
         let permit = permit.map_err(|why| refused(&self.wanted, &why))?;
         let folder = permit.as_ref().and_then(LaunchPermit::folder).unwrap_or(Path::new(NEUTRAL_FOLDER));
@@ -148,7 +148,11 @@ impl Python {
         found
     }
 
-    async fn look(&self, files: &[&PathBuf], digests: &HashMap<PathBuf, String>) -> Result<(), Text> {
+    async fn look(
+        &self,
+        files: &[&PathBuf],
+        digests: &HashMap<PathBuf, String>,
+    ) -> Result<(), LocalizedText> {
         let interpreter = self.interpreter().await?;
         let places: Vec<PathBuf> = files.iter().map(|file| canonical_place(file)).collect();
         let own = places.clone();
@@ -162,15 +166,16 @@ impl Python {
             skill: None,
             input: Vec::new(),
         };
-        let slow = || Text::new("Python took too long", "Python 用时过长");
+        let slow = || LocalizedText::new("Python took too long", "Python 用时过长");
         let ended = tokio::time::timeout(ANSWER_TIMEOUT, run::run(job, || ())).await.map_err(|_| slow())?;
         let ended = ended.map_err(|error| match error {
             RunError::NotStarted(why) | RunError::TooMuch(why) | RunError::Lost(why) => why,
         })?;
         let looked: Vec<Looked> = serde_json::from_slice(&ended.output).map_err(|error| {
-            let said =
-                ended.stopped.unwrap_or_else(|| Text::from(format!("{error} {}", ended.complaint.trim())));
-            Text::new(
+            let said = ended
+                .stopped
+                .unwrap_or_else(|| LocalizedText::from(format!("{error} {}", ended.complaint.trim())));
+            LocalizedText::new(
                 format!("Python could not look at the files: {said}"),
                 format!("Python 无法查看文件：{said}"),
             )
@@ -204,7 +209,11 @@ impl Python {
     }
 
     /// Returns program and arguments that run a class of a file.
-    pub(crate) async fn run_class(&self, file: &Path, class: &str) -> Result<(Program, Vec<OsString>), Text> {
+    pub(crate) async fn run_class(
+        &self,
+        file: &Path,
+        class: &str,
+    ) -> Result<(Program, Vec<OsString>), LocalizedText> {
         let interpreter = self.interpreter().await?.clone();
         let mut arguments: Vec<OsString> = ["-I", "-B", "-X"].map(Into::into).to_vec();
         arguments.push(no_cache(&interpreter.path));
@@ -214,7 +223,7 @@ impl Python {
     }
 
     /// Returns program and arguments that run a script.
-    pub(crate) async fn run_script(&self, file: &Path) -> Result<(Program, Vec<OsString>), Text> {
+    pub(crate) async fn run_script(&self, file: &Path) -> Result<(Program, Vec<OsString>), LocalizedText> {
         let interpreter = self.interpreter().await?.clone();
         let mut arguments: Vec<OsString> = ["-s", "-B", "-X"].map(Into::into).to_vec();
         arguments.extend([no_cache(&interpreter.path), file.as_os_str().to_owned()]);
@@ -234,9 +243,9 @@ fn no_cache(interpreter: &Path) -> OsString {
     option
 }
 
-fn refused(wanted: &str, why: &Text) -> Text {
-    let (en, zh) = (why.say(Lang::En), why.say(Lang::Zh));
-    Text::new(
+fn refused(wanted: &str, why: &LocalizedText) -> LocalizedText {
+    let (en, zh) = (why.localize(Lang::En), why.localize(Lang::Zh));
+    LocalizedText::new(
         format!("the interpreter of `[skills] python = \"{wanted}\"` was not started: {en}"),
         format!("未启动 `[skills] python = \"{wanted}\"` 指定的解释器：{zh}"),
     )
@@ -251,19 +260,23 @@ fn candidate(file: &Path) -> Option<(String, bool)> {
     Some((sha256(&bytes), has(b"class ") && has(b"def execute")))
 }
 
-fn classes_of(file: &Path, looked: Option<Looked>, trouble: Option<&Text>) -> Classes {
-    let fault = |what: Text, instead: Text| Fault::new(file, Weight::Wrong, (what, instead));
+fn classes_of(file: &Path, looked: Option<Looked>, trouble: Option<&LocalizedText>) -> Classes {
+    let fault =
+        |what: LocalizedText, instead: LocalizedText| Fault::new(file, Weight::Wrong, (what, instead));
     let Some(looked) = looked else {
-        let why = trouble.cloned().unwrap_or_else(|| Text::new("it was not looked at", "尚未查看"));
-        let instead = Text::new(
+        let why = trouble.cloned().unwrap_or_else(|| LocalizedText::new("it was not looked at", "尚未查看"));
+        let instead = LocalizedText::new(
             "its classes are no tools until then; install Python 3, or name it: `[skills] python = \"…\"`",
             "在此之前其中的类不能用作工具；请安装 Python 3，或用 `[skills] python = \"…\"` 指定",
         );
         return Classes { tools: Vec::new(), faults: vec![fault(why, instead)] };
     };
     if let Some(error) = looked.error {
-        let what = Text::new(format!("Python cannot read it: {error}"), format!("Python 无法读取：{error}"));
-        let fault = fault(what, Text::new("mend it", "请改正"));
+        let what = LocalizedText::new(
+            format!("Python cannot read it: {error}"),
+            format!("Python 无法读取：{error}"),
+        );
+        let fault = fault(what, LocalizedText::new("mend it", "请改正"));
         let fault = match looked.line {
             Some(line) => fault.at(line),
             None => fault,

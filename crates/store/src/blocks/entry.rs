@@ -1,8 +1,8 @@
 //! The binary encoding of one finished call: length-prefixed fields in a fixed order, without the output, which is
 //! stored separately. Decoding checks every length, so that damaged bytes yield `None`.
 
-use toolhub_core::lang::{Lang, Say as _, Text};
-use toolhub_core::memory::{AttemptNote, AttemptStatus, CallEnd, CallStart, RecordId, Status};
+use toolhub_core::call_log::{AttemptStatus, CallEnd, CallStart, RecordId, Status, StoredAttempt};
+use toolhub_core::lang::{Lang, Localize as _, LocalizedText};
 use toolhub_core::{CallId, Source, ToolName};
 
 use crate::rows::{duration, from_micros, json, micros, micros_of};
@@ -70,8 +70,8 @@ pub(crate) fn decode(bytes: &[u8]) -> Option<Entry> {
     let sources = reader.sources()?;
     let mut attempts = Vec::new();
     for _ in 0..reader.count()? {
-        attempts.push(AttemptNote {
-            source: Source::named(reader.str()?),
+        attempts.push(StoredAttempt {
+            source: Source::from_name(reader.str()?),
             tool: ToolName::new(reader.str()?),
             status: attempt_of(reader.byte()?)?,
             took: duration(reader.micros()?),
@@ -137,15 +137,15 @@ fn put_sources(out: &mut Vec<u8>, sources: &[Source]) {
     }
 }
 
-fn put_error(out: &mut Vec<u8>, error: Option<&(String, Text)>) {
+fn put_error(out: &mut Vec<u8>, error: Option<&(String, LocalizedText)>) {
     put_option(out, error.map(|(kind, _)| kind.as_str()));
     if let Some((_, text)) = error {
-        put_str(out, &text.say(Lang::En));
-        put_str(out, &text.say(Lang::Zh));
+        put_str(out, &text.localize(Lang::En));
+        put_str(out, &text.localize(Lang::Zh));
     }
 }
 
-/// The name of a source, the inverse of [`Source::named`].
+/// The name of a source, the inverse of [`Source::from_name`].
 pub(crate) fn source_name(source: &Source) -> &str {
     match source {
         Source::Native => "native",
@@ -234,13 +234,13 @@ impl<'a> Reader<'a> {
 
     fn sources(&mut self) -> Option<Vec<Source>> {
         let count = self.count()?;
-        (0..count).map(|_| self.str().map(Source::named)).collect()
+        (0..count).map(|_| self.str().map(Source::from_name)).collect()
     }
 
-    fn error(&mut self) -> Option<Option<(String, Text)>> {
+    fn error(&mut self) -> Option<Option<(String, LocalizedText)>> {
         let Some(kind) = self.option()? else { return Some(None) };
         let (en, zh) = (self.str()?, self.str()?);
-        Some(Some((kind, Text::new(en, zh))))
+        Some(Some((kind, LocalizedText::new(en, zh))))
     }
 }
 
@@ -259,12 +259,12 @@ mod tests {
         let (mut start, mut end) = call("t");
         start.conversation = Some("c".to_owned());
         start.request = Some("写\n\"it\"\0".to_owned());
-        start.candidates = vec![Source::Native, Source::Skill, Source::named("excel")];
+        start.candidates = vec![Source::Native, Source::Skill, Source::from_name("excel")];
         start.arguments =
             RawJson::parse("{\"a\": 12345678901234567890123,\n \"b\": \"中\"}".to_owned()).unwrap();
-        end.error = Some(("failed".to_owned(), Text::new("no", "不")));
+        end.error = Some(("failed".to_owned(), LocalizedText::new("no", "不")));
         end.took = Duration::from_micros(u64::MAX >> 20);
-        end.attempts[0].error = Some(("failed".to_owned(), Text::new("no", "不")));
+        end.attempts[0].error = Some(("failed".to_owned(), LocalizedText::new("no", "不")));
         let mut bytes = Vec::new();
         encode(&start, &end, &mut bytes);
         let entry = decode(&bytes).unwrap();

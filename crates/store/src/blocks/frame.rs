@@ -1,7 +1,7 @@
 //! Frames of a journal of finished calls: length, checksum, entry and output. Reading stops at the first truncated or
 //! damaged frame.
 
-use toolhub_core::memory::{CallEnd, CallStart};
+use toolhub_core::call_log::{CallEnd, CallStart};
 
 use super::entry;
 use crate::rows::json;

@@ -7,13 +7,13 @@ pub(crate) mod frame;
 pub(crate) mod scan;
 
 use toolhub_core::Source;
-use toolhub_core::memory::{CallEnd, CallStart, RecordId};
+use toolhub_core::call_log::{CallEnd, CallStart, RecordId};
 
 use self::entry::{Entry, source_name, status_code};
-use crate::counted::Counted;
 use crate::journal::JournalRange;
+use crate::pending_statistics::PendingStatistics;
 use crate::rows::{json, micros, place};
-use crate::write::Note;
+use crate::write::FinishedCall;
 
 /// Size at which a block is sealed.
 const MAX_BLOCK_BYTES: usize = 256 << 10;
@@ -130,7 +130,7 @@ pub(crate) struct Block {
     pub(crate) calls: usize,
     pub(crate) summary: Summary,
     /// The contribution of the calls to the statistics.
-    pub(crate) counted: Counted,
+    pub(crate) counted: PendingStatistics,
     pub(crate) journal: Option<JournalRange>,
 }
 
@@ -141,7 +141,7 @@ impl Block {
     }
 
     /// The calls of a block that is stored as rows.
-    pub(crate) fn notes(&self) -> Vec<Note> {
+    pub(crate) fn finished_calls(&self) -> Vec<FinishedCall> {
         let mut outputs = self.outputs.as_slice();
         let with_output = |mut entry: Entry| {
             if let Some(length) = entry.output_bytes {
@@ -149,7 +149,7 @@ impl Block {
                 entry.end.output = Some(json(String::from_utf8(output.to_vec()).ok()?));
                 outputs = rest;
             }
-            Some(Note { start: entry.start, end: entry.end })
+            Some(FinishedCall { start: entry.start, end: entry.end })
         };
         decode_all(&self.entries).filter_map(with_output).collect()
     }
@@ -174,7 +174,7 @@ pub(crate) struct BlockBuilder {
     outputs: Vec<u8>,
     calls: usize,
     summary: Option<Summary>,
-    counted: Counted,
+    counted: PendingStatistics,
     journal: Option<JournalRange>,
 }
 
@@ -224,18 +224,18 @@ pub(crate) mod tests {
 
     use std::time::{Duration, SystemTime};
 
-    use toolhub_core::memory::{AttemptNote, AttemptStatus, Status};
+    use toolhub_core::call_log::{AttemptStatus, Status, StoredAttempt};
     use toolhub_core::{CallId, RawJson, ToolName};
 
     /// A finished call of a tool.
     pub(crate) fn call(tool: &str) -> (CallStart, CallEnd) {
-        let (record, tool) = (RecordId::fresh(), ToolName::new(tool));
+        let (record, tool) = (RecordId::generate(), ToolName::new(tool));
         let took = Duration::from_millis(1);
         let status = AttemptStatus::Succeeded;
-        let attempt = AttemptNote { source: Source::Native, tool: tool.clone(), status, took, error: None };
+        let attempt = StoredAttempt { source: Source::Native, tool: tool.clone(), status, took, error: None };
         let start = CallStart {
             record: record.clone(),
-            call: CallId::fresh(),
+            call: CallId::generate(),
             tool,
             arguments: RawJson::empty_object(),
             conversation: None,
@@ -279,9 +279,9 @@ pub(crate) mod tests {
         assert_eq!(block.summary.sources(), Some(place("native")));
         let counted: u64 = block.counted.sorted().iter().map(|one| one.tally().total()).sum();
         assert_eq!(counted, 100);
-        for (note, (start, end)) in block.notes().iter().zip(&calls) {
+        for (note, (start, end)) in block.finished_calls().iter().zip(&calls) {
             assert_eq!(format!("{:?}", (&note.start, &note.end)), format!("{:?}", (start, end)));
         }
-        assert_eq!(block.notes().len(), 100);
+        assert_eq!(block.finished_calls().len(), 100);
     }
 }

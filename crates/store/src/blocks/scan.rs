@@ -1,6 +1,6 @@
 //! Queries over blocks: selects the blocks that may match, filters their calls, and stops when the limit is reached.
 
-use toolhub_core::memory::{CallQuery, CallRecord, RecordId};
+use toolhub_core::call_log::{CallQuery, CallRecord, RecordId};
 
 use super::entry::{Entry, source_name, status_code};
 use super::{decode_all, sources_of};

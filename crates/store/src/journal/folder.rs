@@ -48,7 +48,7 @@ pub(crate) struct JournalFile {
 }
 
 /// The journal files of dead stores, oldest first for each store.
-pub(crate) fn left_by_dead(folder: &Path, own: OwnerId, kind: Kind) -> Vec<JournalFile> {
+pub(crate) fn journals_of_dead_stores(folder: &Path, own: OwnerId, kind: Kind) -> Vec<JournalFile> {
     let Ok(files) = std::fs::read_dir(folder.join(FOLDER)) else { return Vec::new() };
     let parse = |path: PathBuf| {
         let name = path.file_name()?.to_str()?.strip_suffix(kind.extension())?.strip_suffix('.')?;

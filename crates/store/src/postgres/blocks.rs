@@ -2,7 +2,7 @@
 
 use futures_util::future::{try_join, try_join_all};
 use tokio_postgres::{Client, Error, Statement};
-use toolhub_core::memory::{CallQuery, CallRecord, RecordId};
+use toolhub_core::call_log::{CallQuery, CallRecord, RecordId};
 
 use super::session::Session;
 use super::transact::WriteSession;

@@ -7,7 +7,7 @@ use futures_util::future::try_join4;
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, Error, Statement};
 use toolhub_core::BoxFuture;
-use toolhub_core::memory::{CallEnd, CallLog, CallStart};
+use toolhub_core::call_log::{CallEnd, CallLog, CallStart};
 use toolhub_core::outcome::AttemptRecord;
 use toolhub_core::ports::StoreError;
 
@@ -15,7 +15,7 @@ use super::transact::WriteSession;
 use super::{PgStore, plain};
 use crate::owner::OwnerId;
 use crate::rows::{Columns as _, EndColumns, arguments_hash, micros, source_list, unescaped};
-use crate::write::{Note, Write};
+use crate::write::{FinishedCall, Write};
 
 impl CallLog for PgStore {
     fn begin(&self, start: CallStart) -> BoxFuture<'_, Result<(), StoreError>> {
@@ -26,16 +26,16 @@ impl CallLog for PgStore {
         Box::pin(async { self.write(Write::Finish(end)).await.map(drop) })
     }
 
-    fn note(&self, start: CallStart, end: CallEnd) {
+    fn record_finished(&self, start: CallStart, end: CallEnd) {
         self.queue.record(&start, &end);
     }
 
-    fn wants_details(&self) -> bool {
-        self.queue.wants_details()
+    fn should_store_details(&self) -> bool {
+        self.queue.should_store_details()
     }
 
-    fn wait_for_room(&self) -> Option<BoxFuture<'_, ()>> {
-        self.queue.wait_for_room()
+    fn wait_for_capacity(&self) -> Option<BoxFuture<'_, ()>> {
+        self.queue.wait_for_capacity()
     }
 
     fn count(&self, attempts: &[AttemptRecord], at: SystemTime) {
@@ -83,7 +83,7 @@ impl Statements {
 pub(super) async fn insert(
     session: &WriteSession,
     begun: &[&CallStart],
-    notes: &[Note],
+    notes: &[FinishedCall],
     owner: OwnerId,
 ) -> Result<HashSet<String>, Error> {
     if begun.is_empty() && notes.is_empty() {

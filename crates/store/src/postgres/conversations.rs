@@ -2,8 +2,8 @@
 
 use tokio_postgres::Error;
 use toolhub_core::BoxFuture;
+use toolhub_core::call_log::RecordId;
 use toolhub_core::conversation::{ConversationSummary, Conversations, Turn, TurnQuery};
-use toolhub_core::memory::RecordId;
 use toolhub_core::ports::StoreError;
 
 use super::transact::WriteSession;
@@ -13,8 +13,8 @@ use crate::rows::micros;
 use crate::write::Write;
 
 impl Conversations for PgStore {
-    fn say(&self, turn: Turn) -> BoxFuture<'_, Result<(), StoreError>> {
-        Box::pin(async { self.write(Write::Say(RecordId::fresh(), turn)).await.map(drop) })
+    fn append_turn(&self, turn: Turn) -> BoxFuture<'_, Result<(), StoreError>> {
+        Box::pin(async { self.write(Write::AppendTurn(RecordId::generate(), turn)).await.map(drop) })
     }
 
     fn turns(&self, wanted: TurnQuery) -> BoxFuture<'_, Result<Vec<Turn>, StoreError>> {
@@ -36,7 +36,7 @@ impl Conversations for PgStore {
 }
 
 /// Adds a turn; returns whether it was new.
-pub(super) async fn say(session: &WriteSession, key: &RecordId, turn: &Turn) -> Result<bool, Error> {
+pub(super) async fn append_turn(session: &WriteSession, key: &RecordId, turn: &Turn) -> Result<bool, Error> {
     let sql = "INSERT INTO turns VALUES ($1, $2, $3, $4, $5) ON CONFLICT (key) DO NOTHING";
     let (conversation, text) = (plain(&turn.conversation), plain(&turn.text));
     let values: [&(dyn tokio_postgres::types::ToSql + Sync); 5] =

@@ -1,7 +1,7 @@
 //! Queries about past calls.
 
 use tokio_postgres::Error;
-use toolhub_core::memory::{CallHistory, CallQuery, CallRecord, RecordId};
+use toolhub_core::call_log::{CallHistory, CallQuery, CallRecord, RecordId};
 use toolhub_core::ports::StoreError;
 use toolhub_core::statistics::ToolStatistics;
 use toolhub_core::{BoxFuture, RawJson};

@@ -12,11 +12,11 @@ use crate::query::delete_results;
 use crate::rows::{cutoff, micros};
 
 /// Pause between two steps.
-pub(super) const BETWEEN: Duration = Duration::from_millis(100);
+pub(super) const STEP_INTERVAL: Duration = Duration::from_millis(100);
 /// Maximum number of rows per step, so that other writes are delayed only briefly.
-const BITE: i64 = 200;
+const MAX_STEP_ROWS: i64 = 200;
 /// Maximum number of blocks per step.
-const BLOCKS_BITE: i64 = 10;
+const MAX_STEP_BLOCKS: i64 = 10;
 
 /// Whether another step is needed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,14 +49,14 @@ pub(super) async fn keep(
     let excess = too_large.max(bytes(0)?.saturating_sub(retention.result_bytes));
     let excess = i64::try_from(excess).unwrap_or(i64::MAX);
     let before = cutoff(now, retention.result_age());
-    let mut gone = client.query(DELETE_OUTPUTS, &[&BLOCKS_BITE, &before, &excess]).await?.len() as u64;
+    let mut gone = client.query(DELETE_OUTPUTS, &[&MAX_STEP_BLOCKS, &before, &excess]).await?.len() as u64;
     if gone == 0 {
-        gone = client.query(DELETE_RESULTS, &[&BITE, &before, &excess]).await?.len() as u64;
+        gone = client.query(DELETE_RESULTS, &[&MAX_STEP_ROWS, &before, &excess]).await?.len() as u64;
     }
     // Calls are deleted because of size only if no result is left to delete.
     let before = if too_large > 0 && gone == 0 { i64::MAX } else { cutoff(now, retention.calls) };
-    gone += client.execute(DELETE_BLOCKS, &[&BLOCKS_BITE, &before]).await?;
-    gone += client.execute(DELETE_CALLS, &[&BITE, &before]).await?;
+    gone += client.execute(DELETE_BLOCKS, &[&MAX_STEP_BLOCKS, &before]).await?;
+    gone += client.execute(DELETE_CALLS, &[&MAX_STEP_ROWS, &before]).await?;
     if gone == 0 {
         return Ok(Progress::Done);
     }

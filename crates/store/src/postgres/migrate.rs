@@ -1,6 +1,6 @@
 //! Migrations: forward only, each applied once, by one hub at a time.
 
-use super::session::{Session, told};
+use super::session::{Session, error_text};
 use crate::error::OpenError;
 
 /// All steps in order. Never change a released step: add another.
@@ -19,7 +19,7 @@ const LOCK: i64 = 0x746f_6f6c_6875_6200;
 pub(super) async fn migrate(session: &Session, place: &str) -> Result<(), OpenError> {
     let failed = |error: tokio_postgres::Error| OpenError::Postgres {
         place: place.to_owned(),
-        cause: format!("its tables could not be made: {}", told(&error)),
+        cause: format!("its tables could not be made: {}", error_text(&error)),
     };
     let current = version(session).await.map_err(failed)?;
     if current > STEPS.len() {

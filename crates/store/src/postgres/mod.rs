@@ -40,25 +40,25 @@ use crate::journal::JournalFolder;
 use crate::options::StoreOptions;
 use crate::owner::OwnerId;
 use crate::query::Value;
-use crate::queue::{Bell, Queue, closed};
+use crate::queue::{Queue, WriterWaker, closed};
 use crate::recorder::Recorder;
 use crate::rows::Columns;
 use crate::write::Write;
-use reader::{Ask, Question};
+use reader::{PendingQuery, QueryWithReply};
 use replay::Journals;
 use session::{Address, Session};
 pub use url::PgUrl;
 
 /// Capacity of the read queue.
-const READS: usize = 256;
+const MAX_QUEUED_READS: usize = 256;
 /// Timeout for opening the store.
-const OPEN: Duration = Duration::from_secs(10);
+const OPEN_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A store in a PostgreSQL database that several hubs may share.
 #[derive(Debug)]
 pub struct PgStore {
     queue: Arc<Queue>,
-    reads: Option<mpsc::Sender<Arc<dyn Ask>>>,
+    reads: Option<mpsc::Sender<Arc<dyn PendingQuery>>>,
     thread: Option<JoinHandle<()>>,
     owner: OwnerId,
     place: String,
@@ -71,12 +71,12 @@ impl PgStore {
         let place = url.to_string();
         let failed = |cause: String| OpenError::Postgres { place: place.clone(), cause };
         let address = Address::new(url).map_err(failed)?;
-        let owner = OwnerId::fresh();
+        let owner = OwnerId::generate();
         let folder = data.map(|data| journal_folder(data, &place));
         let journals = folder.as_deref().map(|folder| Arc::new(JournalFolder::new(folder, owner)));
         let recorder = Recorder::new(options.detail, journals.as_ref());
-        let queue = Arc::new(Queue::new(Bell::Task(Notify::new()), recorder));
-        let (reads, asked) = mpsc::channel(READS);
+        let queue = Arc::new(Queue::new(WriterWaker::Task(Notify::new()), recorder));
+        let (reads, asked) = mpsc::channel(MAX_QUEUED_READS);
         let again = reads.downgrade();
         let (opened, ready) = oneshot::channel();
         let work = {
@@ -122,7 +122,7 @@ impl PgStore {
         F: Fn(Arc<Session>) -> A + Send + Sync + 'static,
         A: Future<Output = Result<T, Error>> + Send + 'static,
     {
-        let (question, answer) = Question::with_answer(ask);
+        let (question, answer) = QueryWithReply::with_answer(ask);
         let reads = self.reads.as_ref().ok_or_else(closed)?;
         reads.send(question).await.map_err(|_| closed())?;
         answer.await.map_err(|_| closed())?
@@ -154,9 +154,9 @@ async fn first_session(address: &Address, place: &str) -> Result<Session, OpenEr
         migrate::migrate(&session, place).await?;
         Ok(session)
     };
-    timeout(OPEN, opening)
+    timeout(OPEN_TIMEOUT, opening)
         .await
-        .unwrap_or_else(|_| Err(failed(format!("not ready within {} s", OPEN.as_secs()))))
+        .unwrap_or_else(|_| Err(failed(format!("not ready within {} s", OPEN_TIMEOUT.as_secs()))))
 }
 
 impl HubStore for PgStore {
@@ -164,7 +164,7 @@ impl HubStore for PgStore {
         Box::pin(self.queue.settle())
     }
 
-    fn lost_details(&self) -> u64 {
+    fn dropped_details(&self) -> u64 {
         self.queue.lost()
     }
 }

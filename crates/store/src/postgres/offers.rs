@@ -12,7 +12,7 @@ use super::{plain, query};
 use crate::rows::{Columns as _, from_millis, millis};
 
 /// Retention of a list that is not refreshed.
-const KEPT: Duration = Duration::from_secs(90 * 24 * 3600);
+const LIST_RETENTION: Duration = Duration::from_secs(90 * 24 * 3600);
 
 pub(super) async fn load(session: &Session) -> Result<Vec<(ServerId, CachedOffers)>, Error> {
     let sql = "SELECT server, fingerprint, kind, listed_at, items FROM offers ORDER BY server, kind";
@@ -34,7 +34,7 @@ pub(super) async fn save(
     offers: &CachedOffers,
 ) -> Result<(), Error> {
     // Removes the lists of former configurations.
-    let old = millis(SystemTime::now() - KEPT);
+    let old = millis(SystemTime::now() - LIST_RETENTION);
     session.client().execute("DELETE FROM offers WHERE listed_at < $1", &[&old]).await?;
     let sql = "INSERT INTO offers VALUES ($1, $2, $3, $4, $5)
         ON CONFLICT (server, fingerprint, kind) DO UPDATE SET listed_at = excluded.listed_at, items = excluded.items";

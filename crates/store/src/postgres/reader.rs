@@ -11,15 +11,15 @@ use tokio_postgres::Error;
 use toolhub_core::BoxFuture;
 use toolhub_core::ports::StoreError;
 
-use super::session::{Address, Session, is_passing, told};
+use super::session::{Address, Session, error_text, is_transient};
 
 /// Timeout of a query.
-const PATIENCE: Duration = Duration::from_secs(10);
+const QUERY_TIMEOUT: Duration = Duration::from_secs(10);
 /// Pause between connection attempts.
-const PAUSE: Duration = Duration::from_millis(100);
+const RECONNECT_INTERVAL: Duration = Duration::from_millis(100);
 
 /// A query with any type of result.
-pub(super) trait Ask: Send + Sync + std::fmt::Debug {
+pub(super) trait PendingQuery: Send + Sync + std::fmt::Debug {
     /// Executes the query, and sends the result to its caller.
     fn ask(self: Arc<Self>, session: Arc<Session>) -> BoxFuture<'static, Result<(), Error>>;
     /// Sends an error to the caller.
@@ -31,25 +31,25 @@ pub(super) trait Ask: Send + Sync + std::fmt::Debug {
 }
 
 /// A query with the channel for its result.
-pub(super) struct Question<T, F> {
+pub(super) struct QueryWithReply<T, F> {
     ask: F,
     reply: Mutex<Option<oneshot::Sender<Result<T, StoreError>>>>,
     since: Instant,
 }
 
-impl<T, F> std::fmt::Debug for Question<T, F> {
+impl<T, F> std::fmt::Debug for QueryWithReply<T, F> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Question").field("since", &self.since).finish_non_exhaustive()
+        f.debug_struct("QueryWithReply").field("since", &self.since).finish_non_exhaustive()
     }
 }
 
-impl<T, F, A> Question<T, F>
+impl<T, F, A> QueryWithReply<T, F>
 where
     T: Send + 'static,
     F: Fn(Arc<Session>) -> A + Send + Sync + 'static,
     A: Future<Output = Result<T, Error>> + Send + 'static,
 {
-    pub(super) fn with_answer(ask: F) -> (Arc<dyn Ask>, oneshot::Receiver<Result<T, StoreError>>) {
+    pub(super) fn with_answer(ask: F) -> (Arc<dyn PendingQuery>, oneshot::Receiver<Result<T, StoreError>>) {
         let (reply, answer) = oneshot::channel();
         (Arc::new(Self { ask, reply: Mutex::new(Some(reply)), since: Instant::now() }), answer)
     }
@@ -61,7 +61,7 @@ where
     }
 }
 
-impl<T, F, A> Ask for Question<T, F>
+impl<T, F, A> PendingQuery for QueryWithReply<T, F>
 where
     T: Send + 'static,
     F: Fn(Arc<Session>) -> A + Send + Sync + 'static,
@@ -92,17 +92,17 @@ where
 /// Owns the read connection.
 pub(super) struct Reader {
     address: Address,
-    asked: mpsc::Receiver<Arc<dyn Ask>>,
+    asked: mpsc::Receiver<Arc<dyn PendingQuery>>,
     /// Receives queries to be repeated. Weak, so that it does not keep the store open.
-    again: mpsc::WeakSender<Arc<dyn Ask>>,
+    again: mpsc::WeakSender<Arc<dyn PendingQuery>>,
     session: Option<Arc<Session>>,
 }
 
 impl Reader {
     pub(super) fn new(
         address: Address,
-        asked: mpsc::Receiver<Arc<dyn Ask>>,
-        again: mpsc::WeakSender<Arc<dyn Ask>>,
+        asked: mpsc::Receiver<Arc<dyn PendingQuery>>,
+        again: mpsc::WeakSender<Arc<dyn PendingQuery>>,
     ) -> Self {
         Self { address, asked, again, session: None }
     }
@@ -119,7 +119,7 @@ impl Reader {
     }
 
     /// A working connection; reconnects if necessary, until the query times out.
-    async fn session_for(&mut self, question: &dyn Ask) -> Option<Arc<Session>> {
+    async fn session_for(&mut self, question: &dyn PendingQuery) -> Option<Arc<Session>> {
         loop {
             if let Some(session) = self.session.as_ref().filter(|session| !session.client.is_closed()) {
                 return Some(Arc::clone(session));
@@ -127,30 +127,36 @@ impl Reader {
             match self.address.connect().await {
                 Ok(session) => self.session = Some(Arc::new(session)),
                 Err(_) if question.is_abandoned() => return None,
-                Err(error) if question.since().elapsed() + PAUSE > PATIENCE => {
+                Err(error) if question.since().elapsed() + RECONNECT_INTERVAL > QUERY_TIMEOUT => {
                     question.give_up(StoreError(format!("PostgreSQL cannot be reached: {error}").into()));
                     return None;
                 }
-                Err(_) => sleep(PAUSE).await,
+                Err(_) => sleep(RECONNECT_INTERVAL).await,
             }
         }
     }
 }
 
 /// Executes a query once.
-async fn put(question: Arc<dyn Ask>, session: Arc<Session>, again: mpsc::WeakSender<Arc<dyn Ask>>) {
-    let left = PATIENCE.saturating_sub(question.since().elapsed());
+async fn put(
+    question: Arc<dyn PendingQuery>,
+    session: Arc<Session>,
+    again: mpsc::WeakSender<Arc<dyn PendingQuery>>,
+) {
+    let left = QUERY_TIMEOUT.saturating_sub(question.since().elapsed());
     match timeout(left, Arc::clone(&question).ask(session)).await {
         Ok(Ok(())) => {}
-        Ok(Err(error)) => match again.upgrade().filter(|_| is_passing(&error)) {
-            Some(again) if question.since().elapsed() < PATIENCE => {
-                sleep(PAUSE).await;
+        Ok(Err(error)) => match again.upgrade().filter(|_| is_transient(&error)) {
+            Some(again) if question.since().elapsed() < QUERY_TIMEOUT => {
+                sleep(RECONNECT_INTERVAL).await;
                 if again.send(Arc::clone(&question)).await.is_err() {
-                    question.give_up(StoreError(told(&error).into()));
+                    question.give_up(StoreError(error_text(&error).into()));
                 }
             }
-            _ => question.give_up(StoreError(told(&error).into())),
+            _ => question.give_up(StoreError(error_text(&error).into())),
         },
-        Err(_) => question.give_up(StoreError(format!("no answer within {} s", PATIENCE.as_secs()).into())),
+        Err(_) => {
+            question.give_up(StoreError(format!("no answer within {} s", QUERY_TIMEOUT.as_secs()).into()));
+        }
     }
 }

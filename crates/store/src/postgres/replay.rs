@@ -8,7 +8,7 @@ use crate::journal::Kind;
 use crate::journal::folder::{self, JournalFile};
 use crate::options::Retention;
 use crate::owner::OwnerId;
-use crate::recorder::Recorded;
+use crate::recorder::RecordedCalls;
 use crate::rows::{cutoff, micros};
 
 /// The folder of this store's journals, if it has any.
@@ -19,9 +19,11 @@ pub(super) struct Journals {
 
 impl Journals {
     /// The journals of dead stores.
-    pub(super) fn left_by_dead(&self) -> Vec<JournalFile> {
+    pub(super) fn journals_of_dead_stores(&self) -> Vec<JournalFile> {
         let folder = self.folder.as_deref();
-        folder.map(|folder| folder::left_by_dead(folder, self.owner, Kind::Calls)).unwrap_or_default()
+        folder
+            .map(|folder| folder::journals_of_dead_stores(folder, self.owner, Kind::Calls))
+            .unwrap_or_default()
     }
 
     /// Removes the lock files of dead stores.
@@ -34,7 +36,7 @@ impl Journals {
 
 /// The calls of a journal that are not in blocks, in groups that are stored as rows: an existing row is not counted
 /// twice.
-pub(super) fn missing(bytes: &[u8], stored: &[(u64, u64)], retention: &Retention) -> Vec<Recorded> {
+pub(super) fn missing(bytes: &[u8], stored: &[(u64, u64)], retention: &Retention) -> Vec<RecordedCalls> {
     let too_old = cutoff(SystemTime::now(), retention.calls);
     let frames: Vec<_> = frame::read(bytes)
         .filter(|frame| !stored.iter().any(|(start, end)| (*start..*end).contains(&frame.offset)))
@@ -47,7 +49,7 @@ pub(super) fn missing(bytes: &[u8], stored: &[(u64, u64)], retention: &Retention
             for frame in chunk {
                 builder.add(&frame.start, &frame.end);
             }
-            Recorded { blocks: builder.seal().into_iter().collect(), ..Recorded::default() }
+            RecordedCalls { blocks: builder.seal().into_iter().collect(), ..RecordedCalls::default() }
         })
         .collect()
 }

@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn hosts_that_are_not_local_must_prove_who_they_are() {
+    fn remote_hosts_require_a_verified_certificate() {
         for host in [
             "db.example",
             "10.0.0.5",

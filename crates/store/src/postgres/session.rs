@@ -14,7 +14,7 @@ use crate::owner::OwnerId;
 use crate::postgres::PgUrl;
 
 /// Connect timeout.
-const CONNECT: Duration = Duration::from_secs(5);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// All tables are in a separate schema. The timeouts are the server's counterpart of ours: it must not hold a lock
 /// for a client that has gone.
@@ -58,9 +58,9 @@ impl Address {
             client.batch_execute(SETTINGS).await?;
             Ok(Session { client, _driver: driver })
         };
-        match timeout(CONNECT, made).await {
-            Ok(made) => made.map_err(|error| told(&error)),
-            Err(_) => Err(format!("no connection within {} s", CONNECT.as_secs())),
+        match timeout(CONNECT_TIMEOUT, made).await {
+            Ok(made) => made.map_err(|error| error_text(&error)),
+            Err(_) => Err(format!("no connection within {} s", CONNECT_TIMEOUT.as_secs())),
         }
     }
 }
@@ -76,7 +76,7 @@ impl Session {
     /// Takes the advisory lock that shows that the owner is alive, for as long as this connection exists. Returns
     /// whether that succeeded; it fails while the server still has an earlier connection of the same owner, which
     /// holds the lock.
-    pub(super) async fn show_life(&self, owner: OwnerId) -> Result<bool, Error> {
+    pub(super) async fn acquire_liveness_lock(&self, owner: OwnerId) -> Result<bool, Error> {
         let lock = format!("SELECT pg_try_advisory_lock({})", owner.0);
         let answer = self.client.simple_query(&lock).await?;
         Ok(answer
@@ -87,7 +87,7 @@ impl Session {
 
 /// Whether the error is transient, caused by the connection or the current state rather than by the statement: it may
 /// succeed on a new connection, or later.
-pub(super) fn is_passing(error: &Error) -> bool {
+pub(super) fn is_transient(error: &Error) -> bool {
     let Some(code) = error.code() else { return error.as_db_error().is_none() && is_broken(error) };
     let passing = [
         SqlState::T_R_SERIALIZATION_FAILURE,
@@ -102,7 +102,7 @@ pub(super) fn is_passing(error: &Error) -> bool {
 }
 
 /// Whether another connection must be tried: this one reached a read-only server, as after a failover.
-pub(super) fn is_misled(error: &Error) -> bool {
+pub(super) fn is_read_only_server(error: &Error) -> bool {
     error.code() == Some(&SqlState::READ_ONLY_SQL_TRANSACTION)
 }
 
@@ -111,7 +111,7 @@ fn is_broken(error: &Error) -> bool {
 }
 
 /// The error message with its cause.
-pub(super) fn told(error: &Error) -> String {
+pub(super) fn error_text(error: &Error) -> String {
     match (error.as_db_error(), error.source()) {
         (Some(said), _) => match said.detail() {
             Some(detail) => format!("{}: {detail}", said.message()),

@@ -9,7 +9,7 @@ use toolhub_core::{Source, ToolName};
 use super::plain;
 use super::session::Session;
 use super::transact::WriteSession;
-use crate::counted::Counted;
+use crate::pending_statistics::PendingStatistics;
 use crate::rows::{Columns as _, from_micros, micros};
 
 const DAYS: &str = "INSERT INTO statistics
@@ -48,7 +48,7 @@ impl Statements {
 }
 
 /// Adds statistics.
-pub(super) async fn add(session: &WriteSession, counted: &Counted) -> Result<(), Error> {
+pub(super) async fn add(session: &WriteSession, counted: &PendingStatistics) -> Result<(), Error> {
     let mut of_days = (Vec::new(), Vec::new(), Vec::new(), Vec::new(), Vec::new());
     let mut of_steps = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     let mut of_last = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
@@ -62,7 +62,7 @@ pub(super) async fn add(session: &WriteSession, counted: &Counted) -> Result<(),
             of_days.3.push(tally.successes.cast_signed());
             of_days.4.push(tally.failures.cast_signed());
         }
-        for (step, count) in one.latency.steps() {
+        for (step, count) in one.latency.buckets() {
             of_steps.0.push(source.clone());
             of_steps.1.push(tool.clone());
             of_steps.2.push(i64::from(step));
@@ -92,9 +92,9 @@ pub(super) async fn all(session: &Session) -> Result<Vec<ToolStatistics>, Error>
         client.query("SELECT source, tool, step, count FROM latencies", &[]),
     )
     .await?;
-    let mut found = Counted::default();
+    let mut found = PendingStatistics::default();
     let name = |row: &tokio_postgres::Row| -> Result<_, Error> {
-        Ok((Source::named(&row.text(0)?), ToolName::new(row.text(1)?)))
+        Ok((Source::from_name(&row.text(0)?), ToolName::new(row.text(1)?)))
     };
     for row in &last {
         let (source, tool) = name(row)?;

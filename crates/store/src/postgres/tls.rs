@@ -37,19 +37,21 @@ impl Tls {
                 builder.with_no_client_auth()
             }
             (Security::Verified, Some(file)) => {
-                let told = |error: &dyn std::fmt::Display| {
+                let unusable = |error: &dyn std::fmt::Display| {
                     format!("the certificates in `{}` cannot be used: {error}", file.display())
                 };
                 let mut roots = RootCertStore::empty();
-                for certificate in CertificateDer::pem_file_iter(file).map_err(|error| told(&error))? {
-                    roots.add(certificate.map_err(|error| told(&error))?).map_err(|error| told(&error))?;
+                for certificate in CertificateDer::pem_file_iter(file).map_err(|error| unusable(&error))? {
+                    roots
+                        .add(certificate.map_err(|error| unusable(&error))?)
+                        .map_err(|error| unusable(&error))?;
                 }
                 builder.with_root_certificates(roots).with_no_client_auth()
             }
             // On this machine, or unused.
             (Security::Opportunistic | Security::None, _) => builder
                 .dangerous()
-                .with_custom_certificate_verifier(Arc::new(Anybody(provider)))
+                .with_custom_certificate_verifier(Arc::new(AcceptAnyCertificate(provider)))
                 .with_no_client_auth(),
         };
         Ok(Self(Arc::new(config)))
@@ -118,9 +120,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Stream<S> {
 
 /// Accepts any certificate; handshake signatures are still verified.
 #[derive(Debug)]
-struct Anybody(Arc<CryptoProvider>);
+struct AcceptAnyCertificate(Arc<CryptoProvider>);
 
-impl ServerCertVerifier for Anybody {
+impl ServerCertVerifier for AcceptAnyCertificate {
     fn verify_server_cert(
         &self,
         _: &CertificateDer<'_>,

@@ -14,9 +14,9 @@ use crate::rows::{Columns as _, from_millis, json, json_text, millis};
 use crate::write::Write;
 
 /// Retention of a list that is not refreshed.
-const KEPT: Duration = Duration::from_secs(90 * 24 * 3600);
+const LIST_RETENTION: Duration = Duration::from_secs(90 * 24 * 3600);
 /// Number of versions kept per tool.
-const KEPT_VERSIONS: i64 = 20;
+const MAX_VERSIONS: i64 = 20;
 
 impl ToolListStore for PgStore {
     fn load(&self) -> BoxFuture<'_, Result<Vec<(ServerId, CachedList)>, StoreError>> {
@@ -109,7 +109,7 @@ fn list_of(row: &Row) -> Result<(ServerId, CachedList), Error> {
 /// Stores a server's list; replaces the previous one.
 pub(super) async fn save(session: &WriteSession, server: &ServerId, list: &CachedList) -> Result<(), Error> {
     // Removes the lists of former configurations.
-    let old = millis(SystemTime::now() - KEPT);
+    let old = millis(SystemTime::now() - LIST_RETENTION);
     let sweep = "DELETE FROM tool_lists WHERE coalesce(listed_at, failed_at, late_at, 0) < $1";
     session.client().execute(sweep, &[&old]).await?;
     let sql = "INSERT INTO tool_lists VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)
@@ -181,6 +181,6 @@ async fn note_versions(
             FROM tool_versions WHERE server = $1 AND name = ANY($2::text[])) AS ranked
         WHERE tool_versions.server = $1 AND tool_versions.name = ranked.name
             AND tool_versions.version = ranked.version AND ranked.place > $3";
-    session.client().execute(prune, &[&server, &names, &KEPT_VERSIONS]).await?;
+    session.client().execute(prune, &[&server, &names, &MAX_VERSIONS]).await?;
     Ok(())
 }

@@ -4,17 +4,17 @@ use std::collections::{HashMap, HashSet};
 
 use futures_util::future::{try_join, try_join3, try_join4};
 use tokio_postgres::{Client, Error};
-use toolhub_core::memory::{CallEnd, CallStart};
+use toolhub_core::call_log::{CallEnd, CallStart};
 use toolhub_core::ports::StoreError;
 
 use super::session::Session;
 use super::{approvals, blocks, calls, conversations, offers, plain, statistics, tool_lists};
 use crate::blocks::{Block, MIN_BLOCK_CALLS};
-use crate::counted::Counted;
 use crate::owner::OwnerId;
-use crate::recorder::Recorded;
+use crate::pending_statistics::PendingStatistics;
+use crate::recorder::RecordedCalls;
 use crate::rows::{from_micros, micros};
-use crate::write::{Note, Write};
+use crate::write::{FinishedCall, Write};
 
 /// A connection with the prepared statements for writes.
 pub(super) struct WriteSession {
@@ -51,7 +51,7 @@ pub(super) async fn transact(
     session: &WriteSession,
     owner: OwnerId,
     writes: &[&Write],
-    recorded: &Recorded,
+    recorded: &RecordedCalls,
 ) -> Result<Vec<Result<bool, StoreError>>, Error> {
     let done = inside(session, owner, writes, recorded).await;
     if done.is_err() && !session.client().is_closed() {
@@ -65,11 +65,11 @@ async fn inside(
     session: &WriteSession,
     owner: OwnerId,
     writes: &[&Write],
-    recorded: &Recorded,
+    recorded: &RecordedCalls,
 ) -> Result<Vec<Result<bool, StoreError>>, Error> {
     let (small, large): (Vec<&Block>, Vec<&Block>) =
         recorded.blocks.iter().partition(|block| block.calls < MIN_BLOCK_CALLS);
-    let notes: Vec<Note> = small.into_iter().flat_map(Block::notes).collect();
+    let notes: Vec<FinishedCall> = small.into_iter().flat_map(Block::finished_calls).collect();
     let begun: Vec<&CallStart> = writes
         .iter()
         .filter_map(|write| if let Write::Begin(start) = write { Some(start) } else { None })
@@ -96,7 +96,7 @@ async fn inside(
             Write::Finish(end) if began.contains_key(end.record.as_str()) => Ok(true),
             Write::Finish(end) if known.contains(end.record.as_str()) => Ok(false),
             Write::Finish(end) => Err(StoreError(format!("no call `{}` was begun", end.record).into())),
-            Write::Say(key, turn) => Ok(conversations::say(session, key, turn).await?),
+            Write::AppendTurn(key, turn) => Ok(conversations::append_turn(session, key, turn).await?),
             Write::Approve(approval) => Ok(approvals::approve(session, approval).await?),
             Write::Revoke(source, tool) => Ok(approvals::revoke(session, source, tool).await?),
             Write::SaveList(server, list) => {
@@ -136,9 +136,9 @@ async fn inside(
 /// the result of its commit is unknown, none is counted twice.
 fn newly_ended<'a>(
     ended: &[&'a CallEnd],
-    notes: &'a [Note],
+    notes: &'a [FinishedCall],
     (new, began): (&HashSet<String>, &HashMap<String, i64>),
-) -> (Vec<(&'a CallEnd, i64)>, Counted) {
+) -> (Vec<(&'a CallEnd, i64)>, PendingStatistics) {
     let finished = ended.iter().filter_map(|end| Some((*end, *began.get(&*plain(end.record.as_str()))?)));
     let noted = notes
         .iter()
@@ -146,7 +146,7 @@ fn newly_ended<'a>(
         .map(|note| (&note.end, micros(note.start.at)));
     let mut seen = HashSet::new();
     let all: Vec<_> = finished.chain(noted).filter(|(end, _)| seen.insert(end.record.as_str())).collect();
-    let mut sums = Counted::default();
+    let mut sums = PendingStatistics::default();
     for (end, began) in &all {
         sums.count(&end.attempts, from_micros(*began));
     }

@@ -119,7 +119,7 @@ impl fmt::Debug for PgUrl {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::place::StorePlace;
+    use crate::location::StoreLocation;
 
     #[test]
     fn passwords_are_never_shown() {
@@ -133,7 +133,7 @@ mod tests {
         ] {
             let url: PgUrl = url.parse().unwrap();
             assert_eq!(url.to_string(), shown);
-            assert!(!format!("{url:?}{:?}", StorePlace::Postgres(url.clone())).contains("s3cret"));
+            assert!(!format!("{url:?}{:?}", StoreLocation::Postgres(url.clone())).contains("s3cret"));
         }
         for bad in [
             "postgres://ann:s3cret@x@db/hub",

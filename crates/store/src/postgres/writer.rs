@@ -10,27 +10,27 @@ use toolhub_core::ports::StoreError;
 use super::blocks;
 use super::housekeeping::{self, Progress};
 use super::replay::{self, Journals};
-use super::session::{Address, Session, is_misled, is_passing, told};
+use super::session::{Address, Session, error_text, is_read_only_server, is_transient};
 use super::transact::{WriteSession, transact};
 use crate::options::Retention;
 use crate::owner::OwnerId;
-use crate::queue::{Bell, Group, Next, Queue, Urgent};
-use crate::recorder::Recorded;
+use crate::queue::{Group, Next, PendingWrite, Queue, WriterWaker};
+use crate::recorder::RecordedCalls;
 use crate::write::Write;
 
 /// Maximum time until a write is answered.
-const PATIENCE: Duration = Duration::from_secs(10);
+const WRITE_TIMEOUT: Duration = Duration::from_secs(10);
 /// Maximum time that a closing store waits for an unreachable server.
-const PATIENCE_AT_THE_END: Duration = Duration::from_secs(3);
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(3);
 /// Timeout of one transaction.
-const TRANSACTION: Duration = Duration::from_secs(8);
+const TRANSACTION_TIMEOUT: Duration = Duration::from_secs(8);
 /// Initial and maximum pause between connection attempts.
-const PAUSES: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(1));
+const RECONNECT_PAUSES: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(1));
 /// Maximum number of call ends kept for a server that is unreachable for longer.
-const LATE: usize = 1_024;
+const MAX_LATE_WRITES: usize = 1_024;
 /// Interval of the liveness check of an idle connection, so that a lost one is replaced and the advisory lock held
 /// again.
-const LOOK: Duration = Duration::from_secs(1);
+const LIVENESS_CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Owns the write connection.
 pub(super) struct Writer {
@@ -59,7 +59,7 @@ impl Writer {
             shows_life: false,
             late: Vec::new(),
             keep_house_at: Instant::now(),
-            pause: PAUSES.0,
+            pause: RECONNECT_PAUSES.0,
         }
     }
 
@@ -81,9 +81,9 @@ impl Writer {
         if self.ready().await.is_ok() && self.keep_house_at <= now {
             return self.keep_house().await;
         }
-        let until = until.unwrap_or(now + LOOK).min(now + LOOK);
-        if let Bell::Task(bell) = &self.queue.bell {
-            let _ = timeout(until.saturating_duration_since(now), bell.notified()).await;
+        let until = until.unwrap_or(now + LIVENESS_CHECK_INTERVAL).min(now + LIVENESS_CHECK_INTERVAL);
+        if let WriterWaker::Task(waker) = &self.queue.waker {
+            let _ = timeout(until.saturating_duration_since(now), waker.notified()).await;
         }
     }
 
@@ -97,8 +97,11 @@ impl Writer {
         match &self.session {
             Some(session) => {
                 if !self.shows_life {
-                    self.shows_life =
-                        session.session().show_life(self.owner).await.map_err(|error| told(&error))?;
+                    self.shows_life = session
+                        .session()
+                        .acquire_liveness_lock(self.owner)
+                        .await
+                        .map_err(|error| error_text(&error))?;
                 }
                 Ok(session)
             }
@@ -107,8 +110,9 @@ impl Writer {
     }
 
     async fn take(&mut self, session: Session) -> Result<(), String> {
-        self.shows_life = session.show_life(self.owner).await.map_err(|error| told(&error))?;
-        self.session = Some(WriteSession::prepare(session).await.map_err(|error| told(&error))?);
+        self.shows_life =
+            session.acquire_liveness_lock(self.owner).await.map_err(|error| error_text(&error))?;
+        self.session = Some(WriteSession::prepare(session).await.map_err(|error| error_text(&error))?);
         Ok(())
     }
 
@@ -118,37 +122,37 @@ impl Writer {
             group.drop_abandoned();
             let failure = match self.try_write(&group).await {
                 Ok(answers) => return self.wrote(group, answers),
-                Err(Failure::Passing(why)) => why,
-                Err(Failure::Lasting(why)) => return self.write_singly(group, &why).await,
+                Err(Failure::Transient(why)) => why,
+                Err(Failure::Permanent(why)) => return self.write_singly(group, &why).await,
             };
             self.expire(&mut group, &failure);
-            if self.queue.is_closed() && started.elapsed() > PATIENCE_AT_THE_END {
+            if self.queue.is_closed() && started.elapsed() > CLOSE_TIMEOUT {
                 return self.queue.put_back(group.recorded);
             }
-            if group.urgent.is_empty() {
+            if group.pending.is_empty() {
                 // Other writes must not wait behind recorded calls.
                 return self.queue.put_back(group.recorded);
             }
             sleep(self.pause).await;
-            self.pause = (self.pause * 2).min(PAUSES.1);
+            self.pause = (self.pause * 2).min(RECONNECT_PAUSES.1);
         }
     }
 
     fn wrote(&mut self, group: Group, answers: Vec<Result<bool, StoreError>>) {
-        self.pause = PAUSES.0;
+        self.pause = RECONNECT_PAUSES.0;
         self.queue.written(&group.recorded);
-        for (one, answer) in group.urgent.into_iter().zip(answers) {
+        for (one, answer) in group.pending.into_iter().zip(answers) {
             let _ = one.reply.send(answer);
         }
     }
 
     /// Replies with an error to writes that have waited too long; keeps the ends of calls among them for later.
     fn expire(&mut self, group: &mut Group, why: &str) {
-        let expired: Vec<Urgent> =
-            group.urgent.extract_if(.., |one| one.since.elapsed() > PATIENCE).collect();
+        let expired: Vec<PendingWrite> =
+            group.pending.extract_if(.., |one| one.since.elapsed() > WRITE_TIMEOUT).collect();
         for one in expired {
             let _ = one.reply.send(Err(StoreError(format!("PostgreSQL cannot be reached: {why}").into())));
-            if matches!(one.write, Write::Finish(_)) && self.late.len() < LATE {
+            if matches!(one.write, Write::Finish(_)) && self.late.len() < MAX_LATE_WRITES {
                 self.late.push(one.write);
             }
         }
@@ -156,12 +160,12 @@ impl Writer {
 
     async fn try_write(&mut self, group: &Group) -> Result<Vec<Result<bool, StoreError>>, Failure> {
         let late = std::mem::take(&mut self.late);
-        let writes: Vec<&Write> = late.iter().chain(group.urgent.iter().map(|one| &one.write)).collect();
+        let writes: Vec<&Write> = late.iter().chain(group.pending.iter().map(|one| &one.write)).collect();
         let done = self.transact(&writes, &group.recorded).await;
         if done.is_err() {
             self.late = late;
         }
-        done.map(|mut answers| answers.split_off(answers.len() - group.urgent.len()))
+        done.map(|mut answers| answers.split_off(answers.len() - group.pending.len()))
     }
 
     /// Retries a failed group one by one, so that one bad write does not affect the others.
@@ -169,19 +173,19 @@ impl Writer {
         // Late writes are already answered; they must not block others.
         let late = std::mem::take(&mut self.late);
         let has_calls = !group.recorded.is_empty();
-        let alone = group.urgent.len() == 1 && !has_calls && late.is_empty();
+        let alone = group.pending.len() == 1 && !has_calls && late.is_empty();
         for write in &late {
-            let _ = self.transact(&[write], &Recorded::default()).await;
+            let _ = self.transact(&[write], &RecordedCalls::default()).await;
         }
         let (settles, others): (Vec<_>, Vec<_>) =
-            group.urgent.into_iter().partition(|one| matches!(one.write, Write::Settle));
+            group.pending.into_iter().partition(|one| matches!(one.write, Write::Settle));
         for one in others {
             let answer = if alone {
                 Err(StoreError(why.to_owned().into()))
             } else {
-                match self.transact(&[&one.write], &Recorded::default()).await {
+                match self.transact(&[&one.write], &RecordedCalls::default()).await {
                     Ok(mut answers) => answers.pop().unwrap_or(Ok(true)),
-                    Err(Failure::Passing(why) | Failure::Lasting(why)) => Err(StoreError(why.into())),
+                    Err(Failure::Transient(why) | Failure::Permanent(why)) => Err(StoreError(why.into())),
                 }
             };
             let _ = one.reply.send(answer);
@@ -195,20 +199,22 @@ impl Writer {
     }
 
     /// Writes recorded calls block by block, so that one that is rejected permanently does not affect the others.
-    async fn record_singly(&mut self, recorded: Recorded) -> Result<(), String> {
-        let counted = Recorded { blocks: Vec::new(), counted: recorded.counted };
-        let each =
-            recorded.blocks.into_iter().map(|block| Recorded { blocks: vec![block], ..Recorded::default() });
+    async fn record_singly(&mut self, recorded: RecordedCalls) -> Result<(), String> {
+        let counted = RecordedCalls { blocks: Vec::new(), counted: recorded.counted };
+        let each = recorded
+            .blocks
+            .into_iter()
+            .map(|block| RecordedCalls { blocks: vec![block], ..RecordedCalls::default() });
         let mut failed = Ok(());
         for one in each.chain([counted]).filter(|one| !one.is_empty()).collect::<Vec<_>>() {
             match self.transact(&[], &one).await {
                 Ok(_) => self.queue.written(&one),
-                Err(Failure::Passing(why)) => {
+                Err(Failure::Transient(why)) => {
                     self.queue.put_back(one);
                     failed = Err(why);
                 }
-                Err(Failure::Lasting(why)) => {
-                    self.queue.only_count(one);
+                Err(Failure::Permanent(why)) => {
+                    self.queue.drop_details(one);
                     failed = Err(why);
                 }
             }
@@ -220,33 +226,35 @@ impl Writer {
     async fn transact(
         &mut self,
         writes: &[&Write],
-        recorded: &Recorded,
+        recorded: &RecordedCalls,
     ) -> Result<Vec<Result<bool, StoreError>>, Failure> {
         let owner = self.owner;
-        let session = self.ready().await.map_err(Failure::Passing)?;
-        match timeout(TRANSACTION, transact(session, owner, writes, recorded)).await {
+        let session = self.ready().await.map_err(Failure::Transient)?;
+        match timeout(TRANSACTION_TIMEOUT, transact(session, owner, writes, recorded)).await {
             Ok(Ok(answers)) => Ok(answers),
-            Ok(Err(error)) if is_passing(&error) => {
-                if is_misled(&error) {
+            Ok(Err(error)) if is_transient(&error) => {
+                if is_read_only_server(&error) {
                     self.session = None;
                 }
-                Err(Failure::Passing(told(&error)))
+                Err(Failure::Transient(error_text(&error)))
             }
-            Ok(Err(error)) => Err(Failure::Lasting(told(&error))),
+            Ok(Err(error)) => Err(Failure::Permanent(error_text(&error))),
             Err(_) => {
                 self.session = None;
-                Err(Failure::Passing(format!("no answer within {} s", TRANSACTION.as_secs())))
+                Err(Failure::Transient(format!("no answer within {} s", TRANSACTION_TIMEOUT.as_secs())))
             }
         }
     }
 
     /// Moves the journals of dead stores into the database. Entries that fail stay in the journal.
     async fn replay(&mut self) {
-        for file in self.journals.left_by_dead() {
+        for file in self.journals.journals_of_dead_stores() {
             let Ok(bytes) = std::fs::read(&file.path) else { continue };
             let Some(session) = &self.session else { return };
-            let found =
-                timeout(TRANSACTION, blocks::stored_ranges(session.session(), file.owner, file.number));
+            let found = timeout(
+                TRANSACTION_TIMEOUT,
+                blocks::stored_ranges(session.session(), file.owner, file.number),
+            );
             let Ok(Ok(stored)) = found.await else { return };
             for recorded in replay::missing(&bytes, &stored, &self.retention) {
                 if self.transact(&[], &recorded).await.is_err() {
@@ -261,9 +269,10 @@ impl Writer {
     async fn keep_house(&mut self) {
         self.replay().await;
         let Some(session) = &self.session else { return };
-        let kept = timeout(TRANSACTION, housekeeping::keep(session, self.owner, &self.retention)).await;
+        let kept =
+            timeout(TRANSACTION_TIMEOUT, housekeeping::keep(session, self.owner, &self.retention)).await;
         let wait = match kept {
-            Ok(Ok(Progress::More)) => housekeeping::BETWEEN,
+            Ok(Ok(Progress::More)) => housekeeping::STEP_INTERVAL,
             Ok(Ok(Progress::Done) | Err(_)) => self.retention.every,
             Err(_) => {
                 self.session = None;
@@ -277,7 +286,7 @@ impl Writer {
 /// The reason why a group was not written.
 enum Failure {
     /// Transient: may succeed later.
-    Passing(String),
+    Transient(String),
     /// Permanent: would fail again.
-    Lasting(String),
+    Permanent(String),
 }

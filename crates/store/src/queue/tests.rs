@@ -6,7 +6,7 @@ use crate::blocks::tests::call;
 use crate::options::Detail;
 
 fn queue() -> Queue {
-    Queue::new(Bell::Task(Notify::new()), Recorder::new(Detail::All, None))
+    Queue::new(WriterWaker::Task(Notify::new()), Recorder::new(Detail::All, None))
 }
 
 fn record(queue: &Queue) {
@@ -17,10 +17,10 @@ fn record(queue: &Queue) {
 fn sizes(next: &Next) -> (usize, usize, u64) {
     let Next::Write(group) = next else { panic!("{next:?}") };
     let counted = group.recorded.counted.sorted().iter().map(|one| one.tally().total()).sum();
-    (group.urgent.len(), group.recorded.blocks.iter().map(|block| block.calls).sum(), counted)
+    (group.pending.len(), group.recorded.blocks.iter().map(|block| block.calls).sum(), counted)
 }
 
-fn recorded(next: Next) -> Recorded {
+fn recorded(next: Next) -> RecordedCalls {
     let Next::Write(group) = next else { panic!("{next:?}") };
     group.recorded
 }
@@ -34,7 +34,7 @@ fn recorded_calls_are_gathered_and_written_together() {
         record(&queue);
     }
     let Next::Wait(Some(due)) = queue.next(now) else { panic!("not gathered") };
-    assert!(due >= now && due <= Instant::now() + GATHER);
+    assert!(due >= now && due <= Instant::now() + GATHER_INTERVAL);
     let next = queue.next(due);
     assert_eq!(sizes(&next), (0, 1_000, 0));
     queue.written(&recorded(next));
@@ -53,31 +53,31 @@ async fn an_urgent_write_does_not_wait_for_recorded_calls_and_a_settle_takes_the
     record(&queue);
     let mut waiting = Box::pin(write(Write::Begin(call("t").0)));
     assert!(futures_util::poll!(&mut waiting).is_pending());
-    assert_eq!(sizes(&queue.next(Instant::now() - GATHER)), (1, 0, 0));
+    assert_eq!(sizes(&queue.next(Instant::now() - GATHER_INTERVAL)), (1, 0, 0));
     let mut waiting = Box::pin(write(Write::Settle));
     assert!(futures_util::poll!(&mut waiting).is_pending());
-    assert_eq!(sizes(&queue.next(Instant::now() - GATHER)), (1, 1, 0));
+    assert_eq!(sizes(&queue.next(Instant::now() - GATHER_INTERVAL)), (1, 1, 0));
 }
 
 #[test]
 fn calls_that_were_not_taken_are_written_again_and_in_order() {
     let queue = queue();
     record(&queue);
-    let later = Instant::now() + 2 * GATHER;
+    let later = Instant::now() + 2 * GATHER_INTERVAL;
     let first = recorded(queue.next(later));
-    let record_of = |recorded: &Recorded| recorded.blocks[0].summary.first.clone();
+    let record_of = |recorded: &RecordedCalls| recorded.blocks[0].summary.first.clone();
     let oldest = record_of(&first);
     record(&queue);
     queue.put_back(first);
     assert!(matches!(queue.next(Instant::now()), Next::Wait(Some(_))), "not at once");
-    let again = queue.next(Instant::now() + RETRY);
+    let again = queue.next(Instant::now() + RETRY_INTERVAL);
     assert_eq!(sizes(&again), (0, 2, 0));
     let again = recorded(again);
     assert_eq!(record_of(&again), oldest);
     assert_eq!(queue.lost(), 0);
-    queue.only_count(again);
+    queue.drop_details(again);
     assert_eq!(queue.lost(), 2);
-    assert_eq!(sizes(&queue.next(Instant::now() + RETRY)), (0, 0, 2));
+    assert_eq!(sizes(&queue.next(Instant::now() + RETRY_INTERVAL)), (0, 0, 2));
 }
 
 #[test]
@@ -115,9 +115,9 @@ async fn begin_without_a_waiting_caller_is_dropped_from_its_group() {
     drop(abandoned);
     drop(other);
     let Next::Write(mut group) = queue.next(Instant::now()) else { panic!("nothing to write") };
-    assert_eq!(group.urgent.len(), 3);
+    assert_eq!(group.pending.len(), 3);
     group.drop_abandoned();
-    let left: Vec<bool> = group.urgent.iter().map(|one| matches!(one.write, Write::Begin(_))).collect();
+    let left: Vec<bool> = group.pending.iter().map(|one| matches!(one.write, Write::Begin(_))).collect();
     assert_eq!(left, [true, false], "only beginnings depend on their caller");
     drop(kept);
 }

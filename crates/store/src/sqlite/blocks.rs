@@ -3,19 +3,19 @@
 use std::collections::HashSet;
 
 use rusqlite::{Connection, params, params_from_iter};
-use toolhub_core::memory::{CallQuery, CallRecord, RecordId};
+use toolhub_core::call_log::{CallQuery, CallRecord, RecordId};
 
 use super::calls;
 use crate::blocks::scan::{self, Row, Scan};
 use crate::blocks::{Block, MIN_BLOCK_CALLS, decode_all};
-use crate::counted::Counted;
 use crate::owner::OwnerId;
+use crate::pending_statistics::PendingStatistics;
 use crate::query::Dialect;
 
 /// Totals of the calls in a transaction.
 #[derive(Default)]
 pub(super) struct Sums {
-    pub(super) counted: Counted,
+    pub(super) counted: PendingStatistics,
     /// Bytes of outputs.
     pub(super) output_bytes: i64,
     /// Bytes of blocks.
@@ -30,7 +30,7 @@ pub(super) fn store(
     sums: &mut Sums,
 ) -> rusqlite::Result<()> {
     if block.calls < MIN_BLOCK_CALLS {
-        for note in block.notes() {
+        for note in block.finished_calls() {
             if let Some(kept) = calls::note(connection, &note, owner)? {
                 sums.counted.count(&note.end.attempts, note.start.at);
                 sums.output_bytes += kept;

@@ -4,17 +4,17 @@ use std::time::SystemTime;
 
 use rusqlite::{Connection, OptionalExtension as _, ToSql, params};
 use toolhub_core::BoxFuture;
-use toolhub_core::memory::{CallEnd, CallLog, CallStart};
+use toolhub_core::call_log::{CallEnd, CallLog, CallStart};
 use toolhub_core::outcome::AttemptRecord;
 use toolhub_core::ports::StoreError;
 
 use super::SqliteStore;
 use crate::owner::OwnerId;
 use crate::rows::{EndColumns, arguments_hash, micros, source_list, unescaped};
-use crate::write::{Note, Write};
+use crate::write::{FinishedCall, Write};
 
 /// Longer results are not journaled but written directly into the database.
-const LONG: usize = 256 << 10;
+const MAX_JOURNALED_OUTPUT_BYTES: usize = 256 << 10;
 
 impl CallLog for SqliteStore {
     fn begin(&self, start: CallStart) -> BoxFuture<'_, Result<(), StoreError>> {
@@ -32,7 +32,8 @@ impl CallLog for SqliteStore {
 
     fn finish(&self, end: CallEnd) -> BoxFuture<'_, Result<(), StoreError>> {
         Box::pin(async {
-            let short = end.output.as_ref().is_none_or(|output| output.get().len() <= LONG);
+            let short =
+                end.output.as_ref().is_none_or(|output| output.get().len() <= MAX_JOURNALED_OUTPUT_BYTES);
             let end = match self.journal.get().filter(|_| short) {
                 None => end,
                 Some(journal) => match journal.finish(end).await {
@@ -49,10 +50,10 @@ impl CallLog for SqliteStore {
         })
     }
 
-    fn note(&self, start: CallStart, end: CallEnd) {
+    fn record_finished(&self, start: CallStart, end: CallEnd) {
         let end = match self.journal.get().filter(|_| start.may_change) {
             None => end,
-            Some(journal) => match journal.note(end) {
+            Some(journal) => match journal.append_end(end) {
                 Ok(()) => return,
                 Err(end) => *end,
             },
@@ -60,12 +61,12 @@ impl CallLog for SqliteStore {
         self.record(&start, &end);
     }
 
-    fn wants_details(&self) -> bool {
-        self.queue.wants_details()
+    fn should_store_details(&self) -> bool {
+        self.queue.should_store_details()
     }
 
-    fn wait_for_room(&self) -> Option<BoxFuture<'_, ()>> {
-        self.queue.wait_for_room()
+    fn wait_for_capacity(&self) -> Option<BoxFuture<'_, ()>> {
+        self.queue.wait_for_capacity()
     }
 
     fn count(&self, attempts: &[AttemptRecord], at: SystemTime) {
@@ -82,7 +83,7 @@ const INSERT: &str = "INSERT INTO calls (record, call, tool, arguments, argument
     WHERE calls.took IS NULL AND excluded.took IS NOT NULL RETURNING id";
 
 /// The result of finishing a call.
-pub(super) enum Finished {
+pub(super) enum FinishResult {
     /// The end was written.
     Now {
         /// Start time of the call.
@@ -103,7 +104,7 @@ pub(super) fn begin(connection: &Connection, start: &CallStart, owner: OwnerId) 
 }
 
 /// Writes the end of a call.
-pub(super) fn finish(connection: &Connection, end: &CallEnd) -> rusqlite::Result<Finished> {
+pub(super) fn finish(connection: &Connection, end: &CallEnd) -> rusqlite::Result<FinishResult> {
     let columns = EndColumns::of(end);
     let found = connection
         .prepare_cached(
@@ -126,15 +127,19 @@ pub(super) fn finish(connection: &Connection, end: &CallEnd) -> rusqlite::Result
         )
         .optional()?;
     if let Some((id, began)) = found {
-        return Ok(Finished::Now { began, kept: keep_output(connection, id, began, end)? });
+        return Ok(FinishResult::Now { began, kept: keep_output(connection, id, began, end)? });
     }
     let known =
         connection.prepare_cached("SELECT 1 FROM calls WHERE record = ?1")?.exists([end.record.as_str()])?;
-    Ok(if known { Finished::Before } else { Finished::NeverBegun })
+    Ok(if known { FinishResult::Before } else { FinishResult::NeverBegun })
 }
 
 /// Writes a complete call, or the end of a started one. Returns the size of its output, if it had no end yet.
-pub(super) fn note(connection: &Connection, note: &Note, owner: OwnerId) -> rusqlite::Result<Option<i64>> {
+pub(super) fn note(
+    connection: &Connection,
+    note: &FinishedCall,
+    owner: OwnerId,
+) -> rusqlite::Result<Option<i64>> {
     let Some(id) = insert(connection, &note.start, &EndColumns::of(&note.end), owner)? else {
         return Ok(None);
     };

@@ -2,8 +2,8 @@
 
 use rusqlite::{Connection, params, params_from_iter};
 use toolhub_core::BoxFuture;
+use toolhub_core::call_log::RecordId;
 use toolhub_core::conversation::{ConversationSummary, Conversations, Turn, TurnQuery};
-use toolhub_core::memory::RecordId;
 use toolhub_core::ports::StoreError;
 
 use super::SqliteStore;
@@ -12,8 +12,8 @@ use crate::rows::micros;
 use crate::write::Write;
 
 impl Conversations for SqliteStore {
-    fn say(&self, turn: Turn) -> BoxFuture<'_, Result<(), StoreError>> {
-        Box::pin(async { self.write(Write::Say(RecordId::fresh(), turn)).await.map(drop) })
+    fn append_turn(&self, turn: Turn) -> BoxFuture<'_, Result<(), StoreError>> {
+        Box::pin(async { self.write(Write::AppendTurn(RecordId::generate(), turn)).await.map(drop) })
     }
 
     fn turns(&self, query: TurnQuery) -> BoxFuture<'_, Result<Vec<Turn>, StoreError>> {
@@ -40,7 +40,7 @@ impl Conversations for SqliteStore {
 }
 
 /// Adds a turn; returns whether it was new.
-pub(super) fn say(connection: &Connection, key: &RecordId, turn: &Turn) -> rusqlite::Result<bool> {
+pub(super) fn append_turn(connection: &Connection, key: &RecordId, turn: &Turn) -> rusqlite::Result<bool> {
     let inserted = connection
         .prepare_cached("INSERT INTO turns VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT DO NOTHING")?
         .execute(params![key.as_str(), turn.conversation, turn.role.name(), turn.text, micros(turn.at)])?;

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use rusqlite::types::ToSqlOutput;
 use rusqlite::{Connection, OptionalExtension as _, ToSql, params_from_iter};
-use toolhub_core::memory::{CallHistory, CallQuery, CallRecord, RecordId};
+use toolhub_core::call_log::{CallHistory, CallQuery, CallRecord, RecordId};
 use toolhub_core::ports::StoreError;
 use toolhub_core::statistics::ToolStatistics;
 use toolhub_core::{BoxFuture, RawJson};

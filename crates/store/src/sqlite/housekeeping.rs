@@ -13,11 +13,11 @@ use crate::query::delete_results;
 use crate::rows::{cutoff, micros};
 
 /// Pause between two steps.
-const BETWEEN: Duration = Duration::from_millis(100);
+const STEP_INTERVAL: Duration = Duration::from_millis(100);
 /// Maximum number of rows per step, so that other writes are delayed only briefly.
-const BITE: i64 = 200;
+const MAX_STEP_ROWS: i64 = 200;
 /// Maximum number of blocks per step.
-const BLOCKS_BITE: i64 = 10;
+const MAX_STEP_BLOCKS: i64 = 10;
 
 /// Number of written result bytes that triggers a cleanup before its scheduled time.
 const EARLY_BYTES: u64 = 64 << 20;
@@ -65,7 +65,7 @@ impl Housekeeping {
     /// Performs one step. Failed work is left for the next time.
     pub(super) fn keep(&mut self, connection: &mut Connection) {
         let wait = match self.bite(connection) {
-            Ok(Progress::More) => BETWEEN,
+            Ok(Progress::More) => STEP_INTERVAL,
             Ok(Progress::Done) | Err(_) => {
                 self.written = 0;
                 self.retention.every
@@ -135,8 +135,8 @@ fn oldest(connection: &Connection, select: &str) -> rusqlite::Result<Option<i64>
 fn prune_results(connection: &Connection, before: i64, excess: u64) -> rusqlite::Result<usize> {
     let single = oldest(connection, "SELECT began FROM results ORDER BY id LIMIT 1")?;
     let block = oldest(connection, "SELECT began FROM block_outputs ORDER BY id LIMIT 1")?;
-    let results = (DELETE_RESULTS, BITE);
-    let (sql, bite) = if is_older(single, block) { results } else { (DELETE_OUTPUTS, BLOCKS_BITE) };
+    let results = (DELETE_RESULTS, MAX_STEP_ROWS);
+    let (sql, bite) = if is_older(single, block) { results } else { (DELETE_OUTPUTS, MAX_STEP_BLOCKS) };
     let mut delete = connection.prepare_cached(sql)?;
     let excess = i64::try_from(excess).unwrap_or(i64::MAX);
     let bytes = delete
@@ -153,7 +153,7 @@ const DELETE_OUTPUTS: &str = delete_results!("block_outputs", "id", ["?1", "?2",
 fn prune_calls(connection: &Connection, before: i64) -> rusqlite::Result<usize> {
     let single = oldest(connection, "SELECT began FROM calls ORDER BY id LIMIT 1")?;
     let block = oldest(connection, "SELECT began_last FROM call_blocks ORDER BY id LIMIT 1")?;
-    let mut order = [(DELETE_CALLS, BITE), (DELETE_BLOCKS, BLOCKS_BITE)];
+    let mut order = [(DELETE_CALLS, MAX_STEP_ROWS), (DELETE_BLOCKS, MAX_STEP_BLOCKS)];
     if !is_older(single, block) {
         order.reverse();
     }

@@ -24,8 +24,8 @@ use rusqlite::functions::FunctionFlags;
 use rusqlite::{Connection, ErrorCode, OpenFlags, Row};
 use tokio::sync::oneshot;
 use toolhub_core::BoxFuture;
-use toolhub_core::lang::Text;
-use toolhub_core::memory::{CallEnd, CallStart};
+use toolhub_core::call_log::{CallEnd, CallStart};
+use toolhub_core::lang::LocalizedText;
 use toolhub_core::outcome::AttemptRecord;
 use toolhub_core::ports::{HubStore, StoreError};
 
@@ -34,15 +34,15 @@ use crate::journal::JournalFolder;
 use crate::options::{Durability, StoreOptions};
 use crate::owner::OwnerId;
 use crate::private::{self, PrivateError};
-use crate::queue::{Bell, Queue};
+use crate::queue::{Queue, WriterWaker};
 use crate::recorder::Recorder;
 use crate::rows::Columns;
 use crate::write::Write;
 
 /// Capacity of the read queue.
-const READS: usize = 256;
+const MAX_QUEUED_READS: usize = 256;
 /// Busy timeout: how long another process may hold the database.
-const BUSY: Duration = Duration::from_secs(5);
+const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 /// Size of the write-ahead log at which it is checkpointed, in pages of 4 KiB.
 const CHECKPOINT_PAGES: i64 = 4_000;
 /// Size to which the write-ahead log is truncated after a checkpoint.
@@ -65,7 +65,7 @@ pub struct SqliteStore {
     /// Started by the first call that may change state.
     journal: OnceLock<journal::Journal>,
     /// Journal entries that the database lacks.
-    waiting: Arc<journal::Waiting>,
+    waiting: Arc<journal::PendingEntries>,
     /// The liveness lock, held until the database contains everything.
     journals: Arc<JournalFolder>,
     owner: OwnerId,
@@ -91,12 +91,12 @@ impl SqliteStore {
         let mut connection = connect(&file)
             .and_then(|mut connection| migrate::migrate(&mut connection).map(|()| connection))
             .map_err(|error| damaged(error, &file))?;
-        let owner = OwnerId::fresh();
+        let owner = OwnerId::generate();
         // Entries that cannot be moved now are left for the next store.
         let _ = journal::replay(&mut connection, folder, owner, &options.retention);
         // Most data is read once, so that the page cache of the operating system is sufficient.
         let _ = connection.pragma_update(None, "cache_size", -READ_KIB);
-        let (reads, queue) = sync_channel::<Read>(READS);
+        let (reads, queue) = sync_channel::<Read>(MAX_QUEUED_READS);
         let work = move || {
             for read in queue {
                 read(&mut connection);
@@ -109,7 +109,7 @@ impl SqliteStore {
             reads: Some(reads),
             reader: Some(reader),
             writer: Mutex::default(),
-            queue: Arc::new(Queue::new(Bell::Thread(OnceLock::new()), recorder)),
+            queue: Arc::new(Queue::new(WriterWaker::Thread(OnceLock::new()), recorder)),
             journal: OnceLock::new(),
             waiting: Arc::default(),
             journals,
@@ -185,8 +185,8 @@ impl SqliteStore {
     }
 
     fn start_writer(&self) -> Result<(), StoreError> {
-        let Bell::Thread(bell) = &self.queue.bell else { return Ok(()) };
-        if bell.get().is_some() {
+        let WriterWaker::Thread(waker) = &self.queue.waker else { return Ok(()) };
+        if waker.get().is_some() {
             return Ok(());
         }
         let mut writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
@@ -195,7 +195,7 @@ impl SqliteStore {
             let thread = spawn("store-writer", move || work.run()).map_err(|error| {
                 StoreError(format!("the writer's thread could not be started: {error}").into())
             })?;
-            let _ = bell.set(thread.thread().clone());
+            let _ = waker.set(thread.thread().clone());
             *writer = Some(thread);
         }
         Ok(())
@@ -207,7 +207,7 @@ impl HubStore for SqliteStore {
         Box::pin(self.settle())
     }
 
-    fn lost_details(&self) -> u64 {
+    fn dropped_details(&self) -> u64 {
         self.queue.lost()
     }
 }
@@ -249,7 +249,7 @@ fn connect(file: &Path) -> Result<Connection, OpenError> {
     private::ensure_file(file).map_err(|source| PrivateError::Io { path: file.to_owned(), source })?;
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(file, flags)?;
-    connection.busy_timeout(BUSY)?;
+    connection.busy_timeout(BUSY_TIMEOUT)?;
     connection.pragma_update(None, "journal_mode", "WAL")?;
     // Checkpoints are less frequent than by default: pages that every group changes are then copied once for many
     // groups.
@@ -283,8 +283,11 @@ fn damaged(error: OpenError, file: &Path) -> OpenError {
 }
 
 /// The message for a full disk.
-fn disk_full() -> Text {
-    Text::new("the disk is full: make room, and it will work again", "磁盘已满：请释放空间，之后即可恢复")
+fn disk_full() -> LocalizedText {
+    LocalizedText::new(
+        "the disk is full: free some space, and it will work again",
+        "磁盘已满：请释放空间，之后即可恢复",
+    )
 }
 
 /// The error of SQLite, with the next step if one is known.
@@ -292,10 +295,10 @@ fn store_error(error: &rusqlite::Error) -> StoreError {
     StoreError(match error.sqlite_error_code() {
         Some(ErrorCode::DiskFull) => disk_full(),
         Some(ErrorCode::DatabaseBusy) => {
-            Text::new("another program holds the database", "数据库正被其他程序占用")
+            LocalizedText::new("another program holds the database", "数据库正被其他程序占用")
         }
         Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => {
-            Text::new(format!("the database is damaged: {error}"), format!("数据库已损坏：{error}"))
+            LocalizedText::new(format!("the database is damaged: {error}"), format!("数据库已损坏：{error}"))
         }
         _ => error.to_string().into(),
     })

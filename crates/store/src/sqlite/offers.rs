@@ -9,7 +9,7 @@ use toolhub_core::{RawJson, ServerId};
 use crate::rows::{from_millis, millis};
 
 /// Retention of a list that is not refreshed.
-const KEPT: Duration = Duration::from_secs(90 * 24 * 3600);
+const LIST_RETENTION: Duration = Duration::from_secs(90 * 24 * 3600);
 
 pub(super) fn load(connection: &Connection) -> rusqlite::Result<Vec<(ServerId, CachedOffers)>> {
     let mut statement = connection
@@ -33,7 +33,8 @@ pub(super) fn save(
     offers: &CachedOffers,
 ) -> rusqlite::Result<()> {
     // Removes the lists of former configurations.
-    transaction.execute("DELETE FROM offers WHERE listed_at < ?1", [millis(SystemTime::now() - KEPT)])?;
+    transaction
+        .execute("DELETE FROM offers WHERE listed_at < ?1", [millis(SystemTime::now() - LIST_RETENTION)])?;
     transaction.execute(
         "INSERT OR REPLACE INTO offers VALUES (?1, ?2, ?3, ?4, ?5)",
         params![

@@ -4,11 +4,11 @@ use rusqlite::{Connection, params};
 use toolhub_core::statistics::{Day, ToolStatistics};
 use toolhub_core::{Source, ToolName};
 
-use crate::counted::Counted;
+use crate::pending_statistics::PendingStatistics;
 use crate::rows::{from_micros, micros};
 
 /// Adds statistics.
-pub(super) fn add(connection: &Connection, counted: &Counted) -> rusqlite::Result<()> {
+pub(super) fn add(connection: &Connection, counted: &PendingStatistics) -> rusqlite::Result<()> {
     for one in counted.sorted() {
         let (source, tool) = (one.source.to_string(), one.tool.as_str());
         let mut days = connection.prepare_cached(
@@ -28,7 +28,7 @@ pub(super) fn add(connection: &Connection, counted: &Counted) -> rusqlite::Resul
             "INSERT INTO latencies VALUES (?1, ?2, ?3, ?4)
              ON CONFLICT DO UPDATE SET count = count + excluded.count",
         )?;
-        for (step, count) in one.latency.steps() {
+        for (step, count) in one.latency.buckets() {
             steps.execute(params![source, tool, step, count.cast_signed()])?;
         }
         connection
@@ -44,12 +44,12 @@ pub(super) fn add(connection: &Connection, counted: &Counted) -> rusqlite::Resul
 
 /// The statistics of all tools, sorted by source and name.
 pub(super) fn all(connection: &Connection) -> rusqlite::Result<Vec<ToolStatistics>> {
-    let mut found = Counted::default();
+    let mut found = PendingStatistics::default();
     let mut select =
         connection.prepare_cached("SELECT source, tool, last_success, last_failure FROM last_uses")?;
     let mut rows = select.query([])?;
     while let Some(row) = rows.next()? {
-        let one = found.of(&Source::named(row.get_ref(0)?.as_str()?), &name(row)?);
+        let one = found.of(&Source::from_name(row.get_ref(0)?.as_str()?), &name(row)?);
         one.last_success = row.get::<_, Option<i64>>(2)?.map(from_micros);
         one.last_failure = row.get::<_, Option<i64>>(3)?.map(from_micros);
     }
@@ -57,7 +57,7 @@ pub(super) fn all(connection: &Connection) -> rusqlite::Result<Vec<ToolStatistic
         connection.prepare_cached("SELECT source, tool, day, successes, failures FROM statistics")?;
     let mut rows = select.query([])?;
     while let Some(row) = rows.next()? {
-        let one = found.of(&Source::named(row.get_ref(0)?.as_str()?), &name(row)?);
+        let one = found.of(&Source::from_name(row.get_ref(0)?.as_str()?), &name(row)?);
         let day = one.days.entry(Day(row.get(2)?)).or_default();
         day.successes = row.get::<_, i64>(3)?.unsigned_abs();
         day.failures = row.get::<_, i64>(4)?.unsigned_abs();
@@ -65,7 +65,7 @@ pub(super) fn all(connection: &Connection) -> rusqlite::Result<Vec<ToolStatistic
     let mut select = connection.prepare_cached("SELECT source, tool, step, count FROM latencies")?;
     let mut rows = select.query([])?;
     while let Some(row) = rows.next()? {
-        let one = found.of(&Source::named(row.get_ref(0)?.as_str()?), &name(row)?);
+        let one = found.of(&Source::from_name(row.get_ref(0)?.as_str()?), &name(row)?);
         one.latency.add(row.get(2)?, row.get::<_, i64>(3)?.unsigned_abs());
     }
     Ok(found.into_sorted())

@@ -3,7 +3,7 @@
 use std::time::{Duration, SystemTime};
 
 use rusqlite::{Connection, Transaction, params};
-use toolhub_core::lang::{Lang, Say as _, Text};
+use toolhub_core::lang::{Lang, Localize as _, LocalizedText};
 use toolhub_core::ports::{CachedList, CachedOffers, StoreError, ToolListStore};
 use toolhub_core::{BoxFuture, RawJson, ServerId};
 
@@ -15,7 +15,7 @@ const DELETE: &str = "DELETE FROM tool_lists WHERE server = ?1 AND fingerprint =
 /// Deletes lists that are older than a time.
 const SWEEP: &str = "DELETE FROM tool_lists WHERE coalesce(listed_at, failed_at, late_at, 0) < ?1";
 /// Retention of a list that is not refreshed.
-const KEPT: Duration = Duration::from_secs(90 * 24 * 3600);
+const LIST_RETENTION: Duration = Duration::from_secs(90 * 24 * 3600);
 
 impl ToolListStore for SqliteStore {
     fn load(&self) -> BoxFuture<'_, Result<Vec<(ServerId, CachedList)>, StoreError>> {
@@ -84,8 +84,8 @@ fn load(connection: &Connection) -> rusqlite::Result<Vec<(ServerId, CachedList)>
         let failed_at = row.get::<_, Option<i64>>(7)?.map(from_millis);
         let (failure, failure_zh): (Option<String>, Option<String>) = (row.get(8)?, row.get(9)?);
         let failure = failure.map(|en| match failure_zh {
-            Some(zh) => Text::new(en, zh),
-            None => Text::from(en),
+            Some(zh) => LocalizedText::new(en, zh),
+            None => LocalizedText::from(en),
         });
         let list = CachedList {
             fingerprint,
@@ -113,12 +113,12 @@ pub(super) fn save(
     let server = server.as_str();
     transaction.execute(DELETE, [server, &list.fingerprint])?;
     // Removes the lists of former configurations.
-    let old = millis(SystemTime::now() - KEPT);
+    let old = millis(SystemTime::now() - LIST_RETENTION);
     transaction.execute(SWEEP, [old])?;
     let failed_at = list.failure.as_ref().map(|(at, _)| millis(*at));
-    let failure = |lang| list.failure.as_ref().map(|(_, why)| why.say(lang));
+    let failure = |lang| list.failure.as_ref().map(|(_, why)| why.localize(lang));
     let skipped: Vec<[String; 2]> =
-        list.skipped.iter().map(|text| [text.say(Lang::En), text.say(Lang::Zh)]).collect();
+        list.skipped.iter().map(|text| [text.localize(Lang::En), text.localize(Lang::Zh)]).collect();
     transaction.execute(
         "INSERT INTO tool_lists VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)",
         params![
@@ -155,12 +155,12 @@ pub(super) fn save(
 }
 
 /// Parses the reasons for skipped tools: pairs of both languages, or single texts of an older version.
-fn read_texts(kept: &str) -> Vec<Text> {
+fn read_texts(kept: &str) -> Vec<LocalizedText> {
     match serde_json::from_str::<Vec<[String; 2]>>(kept) {
-        Ok(pairs) => pairs.into_iter().map(|[en, zh]| Text::new(en, zh)).collect(),
+        Ok(pairs) => pairs.into_iter().map(|[en, zh]| LocalizedText::new(en, zh)).collect(),
         Err(_) => {
             let texts: Vec<String> = serde_json::from_str(kept).unwrap_or_default();
-            texts.into_iter().map(Text::from).collect()
+            texts.into_iter().map(LocalizedText::from).collect()
         }
     }
 }

@@ -8,7 +8,7 @@ use super::SqliteStore;
 use crate::rows::{from_millis, millis};
 
 /// Number of versions kept per tool.
-const KEPT: usize = 20;
+const MAX_VERSIONS: usize = 20;
 
 impl ToolVersions for SqliteStore {
     fn history<'a>(
@@ -56,7 +56,7 @@ pub(super) fn note(
         let Ok(definition) = ToolDefinition::parse(raw.clone()) else { continue };
         let name = definition.name().as_str();
         insert.execute(params![server, name, definition.version(), raw.get(), now])?;
-        prune.execute(params![server, name, i64::try_from(KEPT).unwrap_or(i64::MAX)])?;
+        prune.execute(params![server, name, i64::try_from(MAX_VERSIONS).unwrap_or(i64::MAX)])?;
     }
     Ok(())
 }

@@ -8,9 +8,9 @@ use rusqlite::{Connection, ErrorCode, Transaction, TransactionBehavior};
 use toolhub_core::ports::StoreError;
 
 use super::blocks::{self, Sums};
-use super::calls::{self, Finished};
+use super::calls::{self, FinishResult};
 use super::housekeeping::{self, Housekeeping};
-use super::journal::{Batch, Turn, Waiting, is_new};
+use super::journal::{Batch, MoveStep, PendingEntries, is_new};
 use super::{
     SqliteStore, approvals, connect, conversations, offers, set_durability, statistics, store_error,
     tool_lists,
@@ -20,7 +20,7 @@ use crate::error::OpenError;
 use crate::options::{Durability, StoreOptions};
 use crate::owner::OwnerId;
 use crate::queue::{Group, Next, Queue};
-use crate::recorder::Recorded;
+use crate::recorder::RecordedCalls;
 use crate::rows::from_micros;
 use crate::write::Write;
 
@@ -28,7 +28,7 @@ use crate::write::Write;
 pub(super) struct Writer {
     queue: Arc<Queue>,
     owner: OwnerId,
-    waiting: Arc<Waiting>,
+    waiting: Arc<PendingEntries>,
     file: PathBuf,
     options: StoreOptions,
     connection: Option<Connection>,
@@ -56,15 +56,15 @@ impl Writer {
         loop {
             let now = Instant::now();
             let journal = match self.waiting.next(now) {
-                Turn::Wait(until) => until,
-                Turn::Move(batch) => {
+                MoveStep::Wait(until) => until,
+                MoveStep::Move(batch) => {
                     self.move_in(batch);
                     Some(now)
                 }
             };
             match self.queue.next(now) {
                 Next::Write(group) => {
-                    if group.looks_back() {
+                    if group.requires_previous_writes() {
                         self.move_all();
                     }
                     self.write(group);
@@ -95,7 +95,7 @@ impl Writer {
                 self.waiting.moved();
                 true
             }
-            Err(error) if !error.is_about_what_is_written() => {
+            Err(error) if !error.is_data_error() => {
                 self.waiting.put_back(batch, error.to_store().0);
                 false
             }
@@ -171,7 +171,7 @@ impl Writer {
 
     fn write(&mut self, mut group: Group) {
         group.drop_abandoned();
-        let writes: Vec<&Write> = group.urgent.iter().map(|one| &one.write).collect();
+        let writes: Vec<&Write> = group.pending.iter().map(|one| &one.write).collect();
         let long = writes.iter().any(|write| matches!(write, Write::SaveList(..) | Write::SaveOffers(..)));
         let done = self.transact(&writes, &group.recorded);
         if let (true, Some(connection)) = (long, &self.connection) {
@@ -181,7 +181,7 @@ impl Writer {
         match done {
             Ok(answers) => {
                 self.queue.written(&group.recorded);
-                for (one, answer) in group.urgent.into_iter().zip(answers) {
+                for (one, answer) in group.pending.into_iter().zip(answers) {
                     let _ = one.reply.send(answer);
                 }
             }
@@ -192,15 +192,15 @@ impl Writer {
     /// Retries a failed group one by one, so that one bad write does not affect the others.
     fn write_singly(&mut self, group: Group, error: &WriteError) {
         let has_calls = !group.recorded.is_empty();
-        let alone = error.concerns_all() || (group.urgent.len() == 1 && !has_calls);
+        let alone = error.concerns_all() || (group.pending.len() == 1 && !has_calls);
         let (settles, others): (Vec<_>, Vec<_>) =
-            group.urgent.into_iter().partition(|one| matches!(one.write, Write::Settle));
+            group.pending.into_iter().partition(|one| matches!(one.write, Write::Settle));
         let only = others.is_empty() && settles.is_empty();
         for one in others {
             let answer = if alone {
                 Err(error.to_store())
             } else {
-                let answers = self.transact(&[&one.write], &Recorded::default());
+                let answers = self.transact(&[&one.write], &RecordedCalls::default());
                 answers.map_or_else(|error| Err(error.to_store()), |mut all| all.pop().unwrap_or(Ok(true)))
             };
             let _ = one.reply.send(answer);
@@ -223,19 +223,21 @@ impl Writer {
 
     /// Handles recorded calls that the database rejected: retries each block alone to find one that is rejected
     /// permanently.
-    fn record_failed(&mut self, recorded: Recorded, error: &WriteError) -> Result<(), StoreError> {
+    fn record_failed(&mut self, recorded: RecordedCalls, error: &WriteError) -> Result<(), StoreError> {
         let why = error.to_store();
-        if !error.is_about_what_is_written() {
+        if !error.is_data_error() {
             self.queue.put_back(recorded);
             return Err(why);
         }
         if recorded.blocks.len() <= 1 {
-            self.queue.only_count(recorded);
+            self.queue.drop_details(recorded);
             return Err(why);
         }
-        let counted = Recorded { blocks: Vec::new(), counted: recorded.counted };
-        let each =
-            recorded.blocks.into_iter().map(|block| Recorded { blocks: vec![block], ..Recorded::default() });
+        let counted = RecordedCalls { blocks: Vec::new(), counted: recorded.counted };
+        let each = recorded
+            .blocks
+            .into_iter()
+            .map(|block| RecordedCalls { blocks: vec![block], ..RecordedCalls::default() });
         let mut failed = Ok(());
         for one in each.chain([counted]) {
             match self.transact(&[], &one) {
@@ -250,7 +252,7 @@ impl Writer {
     fn transact(
         &mut self,
         writes: &[&Write],
-        recorded: &Recorded,
+        recorded: &RecordedCalls,
     ) -> Result<Vec<Result<bool, StoreError>>, WriteError> {
         let wanted = if writes.is_empty() { Durability::Program } else { self.options.durability };
         let owner = self.owner;
@@ -261,17 +263,17 @@ impl Writer {
             answers.push(match write {
                 Write::Begin(start) => Ok(calls::begin(&transaction, start, owner)?),
                 Write::Finish(end) => match calls::finish(&transaction, end)? {
-                    Finished::Now { began, kept } => {
+                    FinishResult::Now { began, kept } => {
                         sums.counted.count(&end.attempts, from_micros(began));
                         sums.output_bytes += kept;
                         Ok(true)
                     }
-                    Finished::Before => Ok(false),
-                    Finished::NeverBegun => {
+                    FinishResult::Before => Ok(false),
+                    FinishResult::NeverBegun => {
                         Err(StoreError(format!("no call `{}` was begun", end.record).into()))
                     }
                 },
-                Write::Say(key, turn) => Ok(conversations::say(&transaction, key, turn)?),
+                Write::AppendTurn(key, turn) => Ok(conversations::append_turn(&transaction, key, turn)?),
                 Write::Approve(approval) => Ok(approvals::approve(&transaction, approval)?),
                 Write::Revoke(source, tool) => Ok(approvals::revoke(&transaction, source, tool)?),
                 Write::SaveList(server, list) => {
@@ -321,7 +323,7 @@ impl WriteError {
     }
 
     /// Whether the error is caused by the data: it is permanent, and other data can still be written.
-    fn is_about_what_is_written(&self) -> bool {
+    fn is_data_error(&self) -> bool {
         let Self::Sqlite(error) = self else { return false };
         matches!(
             error.sqlite_error_code(),

@@ -8,7 +8,7 @@ use crate::database::{Database, hour};
 pub(crate) async fn one_for_each_tool(database: Database) {
     let store = database.open().await;
     let approval = |source: &str, version: &str, hours| Approval {
-        source: Source::named(source),
+        source: Source::from_name(source),
         tool: ToolName::new("工具"),
         version: version.to_owned(),
         definition: RawJson::parse(r#"{"name": "工具", "x": 1.0}"#).unwrap(),
@@ -21,7 +21,7 @@ pub(crate) async fn one_for_each_tool(database: Database) {
     let found = store.approvals().await.unwrap();
     assert_eq!(format!("{found:?}"), format!("{:?}", [approval("native", "1", 2), approval("s", "2", 3)]));
     let tool = ToolName::new("工具");
-    assert!(store.revoke(&Source::named("s"), &tool).await.unwrap());
-    assert!(!store.revoke(&Source::named("s"), &tool).await.unwrap());
+    assert!(store.revoke(&Source::from_name("s"), &tool).await.unwrap());
+    assert!(!store.revoke(&Source::from_name("s"), &tool).await.unwrap());
     assert_eq!(store.approvals().await.unwrap().len(), 1);
 }

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use toolhub_core::Source;
-use toolhub_core::lang::{Lang, Say as _, Text};
-use toolhub_core::memory::{AttemptNote, AttemptStatus, CallEnd, CallQuery, RecordId, Status};
+use toolhub_core::call_log::{AttemptStatus, CallEnd, CallQuery, RecordId, Status, StoredAttempt};
+use toolhub_core::lang::{Lang, Localize as _, LocalizedText};
 
 use crate::database::{Database, attempt, find, start, success};
 
@@ -19,9 +19,9 @@ pub(crate) async fn begun_then_finished(database: Database) {
     assert_eq!(found.took, None);
     assert_eq!(format!("{:?}", found.start), format!("{begun:?}"));
 
-    let error = ("timed_out".to_owned(), Text::new("it took too long", "太久了"));
+    let error = ("timed_out".to_owned(), LocalizedText::new("it took too long", "太久了"));
     let tried =
-        AttemptNote { error: Some(error.clone()), ..attempt("excel", "write", AttemptStatus::Failed) };
+        StoredAttempt { error: Some(error.clone()), ..attempt("excel", "write", AttemptStatus::Failed) };
     let end = CallEnd {
         status: Status::Unknown,
         error: Some(error),
@@ -36,7 +36,7 @@ pub(crate) async fn begun_then_finished(database: Database) {
         assert_eq!(found.status, Status::Unknown);
         assert_eq!(found.took, Some(Duration::from_micros(1_234_567)));
         assert_eq!(format!("{:?}", found.start), format!("{begun:?}"));
-        assert_eq!(found.error.as_ref().unwrap().1.say(Lang::Zh), "太久了");
+        assert_eq!(found.error.as_ref().unwrap().1.localize(Lang::Zh), "太久了");
         assert_eq!(found.error, end.error);
         assert_eq!(format!("{:?}", found.attempts), format!("{:?}", end.attempts));
         assert!(found.sources.is_empty());
@@ -50,9 +50,9 @@ pub(crate) async fn begun_then_noted(database: Database) {
     let begun = start("send_mail", "{}");
     store.begin(begun.clone()).await.unwrap();
     let end = CallEnd { status: Status::Unknown, ..success(&begun, "mail", "[]") };
-    store.note(begun.clone(), end.clone());
+    store.record_finished(begun.clone(), end.clone());
     store.flush().await.unwrap();
-    store.note(begun.clone(), CallEnd { status: Status::Succeeded, ..end });
+    store.record_finished(begun.clone(), CallEnd { status: Status::Succeeded, ..end });
     let found = find(&*store, &begun.record).await.unwrap();
     assert_eq!((found.status, found.took.is_some()), (Status::Unknown, true));
     assert_eq!(store.output(&begun.record).await.unwrap().unwrap().get(), "[]");
@@ -64,14 +64,14 @@ pub(crate) async fn noted(database: Database) {
     let store = database.open().await;
     let begun = start("read_sheet", "{}");
     let mut end = success(&begun, "excel", "[1]");
-    end.sources = vec![Source::Skill, Source::named("excel")];
-    store.note(begun.clone(), end.clone());
+    end.sources = vec![Source::Skill, Source::from_name("excel")];
+    store.record_finished(begun.clone(), end.clone());
     // A query returns all calls noted before it.
     let found = find(&*store, &begun.record).await.unwrap();
     assert_eq!((found.status, found.took), (Status::Succeeded, Some(end.took)));
     assert_eq!(found.sources, end.sources);
     assert_eq!(format!("{:?}", found.start), format!("{begun:?}"));
-    assert_eq!(store.lost_details(), 0);
+    assert_eq!(store.dropped_details(), 0);
 }
 
 pub(crate) async fn finished_twice_counts_once(database: Database) {
@@ -81,7 +81,7 @@ pub(crate) async fn finished_twice_counts_once(database: Database) {
     let end = success(&begun, "native", "1");
     store.finish(end.clone()).await.unwrap();
     store.finish(CallEnd { status: Status::Failed, ..end.clone() }).await.unwrap();
-    store.note(begun.clone(), end);
+    store.record_finished(begun.clone(), end);
     assert_eq!(find(&*store, &begun.record).await.unwrap().status, Status::Succeeded);
     assert_eq!(store.statistics().await.unwrap()[0].tally().total(), 1);
     assert_eq!(store.calls(CallQuery::default()).await.unwrap().len(), 1);
@@ -113,7 +113,7 @@ pub(crate) async fn outputs_by_handle(database: Database) {
     let (one, two) = (start("t", "{}"), start("t", "{}"));
     store.begin(one.clone()).await.unwrap();
     store.finish(success(&one, "native", r#"{"content": [ 1.0, "a" ]}"#)).await.unwrap();
-    store.note(two.clone(), success(&two, "native", "\"two\""));
+    store.record_finished(two.clone(), success(&two, "native", "\"two\""));
     let output =
         async |record: &RecordId| store.output(record).await.unwrap().map(|json| json.get().to_owned());
     assert_eq!(output(&one.record).await.as_deref(), Some(r#"{"content": [ 1.0, "a" ]}"#));

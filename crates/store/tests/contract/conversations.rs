@@ -18,7 +18,7 @@ async fn fill(store: &dyn HubStore) -> Vec<Turn> {
         turn("b", Role::Assistant, "hello yourself", 4),
     ];
     for turn in &turns {
-        store.say(turn.clone()).await.unwrap();
+        store.append_turn(turn.clone()).await.unwrap();
     }
     turns
 }
@@ -27,7 +27,7 @@ pub(crate) async fn in_order(database: Database) {
     let turns = fill(&*database.open().await).await;
     // An identical turn is stored again, not deduplicated.
     let store = database.open().await;
-    store.say(turns[4].clone()).await.unwrap();
+    store.append_turn(turns[4].clone()).await.unwrap();
     let found = store.turns(TurnQuery::default()).await.unwrap();
     assert_eq!(found[..5], turns[..]);
     assert_eq!(found[5], turns[4]);

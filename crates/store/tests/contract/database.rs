@@ -5,12 +5,12 @@ use std::sync::{Arc, LazyLock};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use tempfile::TempDir;
-use toolhub_core::memory::{
-    AttemptNote, AttemptStatus, CallEnd, CallQuery, CallRecord, CallStart, RecordId, Status,
+use toolhub_core::call_log::{
+    AttemptStatus, CallEnd, CallQuery, CallRecord, CallStart, RecordId, Status, StoredAttempt,
 };
 use toolhub_core::ports::HubStore;
 use toolhub_core::{CallId, RawJson, Source, ToolName};
-use toolhub_store::{StoreOptions, StorePlace, open};
+use toolhub_store::{StoreLocation, StoreOptions, open};
 use toolhub_testkit::postgres::PostgresServer;
 
 /// An empty database. An SQLite database is deleted when this is dropped.
@@ -42,8 +42,8 @@ impl Database {
 
     pub(crate) async fn open_with(&self, options: StoreOptions) -> Arc<dyn HubStore> {
         let place = match self {
-            Self::Sqlite(folder) => StorePlace::Folder(folder.path().to_owned()),
-            Self::Postgres(url) => StorePlace::Postgres(url.parse().unwrap()),
+            Self::Sqlite(folder) => StoreLocation::Folder(folder.path().to_owned()),
+            Self::Postgres(url) => StoreLocation::Postgres(url.parse().unwrap()),
         };
         open(&place, options, None).await.unwrap()
     }
@@ -61,14 +61,14 @@ pub(crate) fn hour(hours: u64) -> SystemTime {
 pub(crate) fn start(tool: &str, arguments: &str) -> CallStart {
     static COUNT: AtomicU64 = AtomicU64::new(0);
     CallStart {
-        record: RecordId::fresh(),
-        call: CallId::fresh(),
+        record: RecordId::generate(),
+        call: CallId::generate(),
         tool: ToolName::new(tool),
         arguments: RawJson::parse(arguments).unwrap(),
         conversation: None,
         request: None,
         strategy: "first".to_owned(),
-        candidates: vec![Source::named("excel"), Source::Native],
+        candidates: vec![Source::from_name("excel"), Source::Native],
         may_change: true,
         at: hour(0) + Duration::from_micros(COUNT.fetch_add(1, Ordering::Relaxed)),
     }
@@ -81,16 +81,16 @@ pub(crate) fn success(start: &CallStart, source: &str, output: &str) -> CallEnd 
         status: Status::Succeeded,
         took: Duration::from_micros(1_234_567),
         error: None,
-        sources: vec![Source::named(source)],
+        sources: vec![Source::from_name(source)],
         attempts: vec![attempt(source, start.tool.as_str(), AttemptStatus::Succeeded)],
         output: Some(RawJson::parse(output).unwrap()),
     }
 }
 
 /// An attempt that took 3 ms.
-pub(crate) fn attempt(source: &str, tool: &str, status: AttemptStatus) -> AttemptNote {
+pub(crate) fn attempt(source: &str, tool: &str, status: AttemptStatus) -> StoredAttempt {
     let took = Duration::from_millis(3);
-    AttemptNote { source: Source::named(source), tool: ToolName::new(tool), status, took, error: None }
+    StoredAttempt { source: Source::from_name(source), tool: ToolName::new(tool), status, took, error: None }
 }
 
 /// The stored record of one call.

@@ -1,7 +1,7 @@
 //! Queries of the call history: each filter, combined filters, the order, and following new calls.
 
 use toolhub_core::Source;
-use toolhub_core::memory::{AttemptStatus, CallEnd, CallQuery, CallStart, RecordId, Status};
+use toolhub_core::call_log::{AttemptStatus, CallEnd, CallQuery, CallStart, RecordId, Status};
 use toolhub_core::ports::HubStore;
 
 use crate::database::{Database, attempt, hour, start, success};
@@ -18,16 +18,17 @@ async fn fill(store: &dyn HubStore) -> Vec<RecordId> {
         call.at = hour(index as u64);
     }
     calls[1].conversation = Some("work".to_owned());
-    calls[1].candidates = vec![Source::named("sheets")];
+    calls[1].candidates = vec![Source::from_name("sheets")];
     calls[2].request = Some("Was it SUNNY in 京都?".to_owned());
-    store.note(calls[0].clone(), success(&calls[0], "excel", "1"));
+    store.record_finished(calls[0].clone(), success(&calls[0], "excel", "1"));
     store.begin(calls[1].clone()).await.unwrap();
     let mut failed = success(&calls[2], "brave", "1");
     failed.attempts = vec![attempt("brave", "search", AttemptStatus::Failed)];
-    store.note(calls[2].clone(), CallEnd { status: Status::Failed, sources: Vec::new(), ..failed });
+    store
+        .record_finished(calls[2].clone(), CallEnd { status: Status::Failed, sources: Vec::new(), ..failed });
     let mut mixed = success(&calls[3], "native", "1");
     mixed.attempts.insert(0, attempt("excel", "read_sheet", AttemptStatus::Failed));
-    store.note(calls[3].clone(), mixed);
+    store.record_finished(calls[3].clone(), mixed);
     calls.into_iter().map(|call| call.record).collect()
 }
 
@@ -36,7 +37,7 @@ async fn found(store: &dyn HubStore, records: &[RecordId], query: CallQuery) -> 
     calls.iter().map(|call| records.iter().position(|one| *one == call.start.record).unwrap()).collect()
 }
 
-pub(crate) async fn each_alone(database: Database) {
+pub(crate) async fn single_filters(database: Database) {
     let store = database.open().await;
     let records = fill(&*store).await;
     let text = |text: &str| Some(text.to_owned());
@@ -72,7 +73,7 @@ pub(crate) async fn each_alone(database: Database) {
     }
 }
 
-pub(crate) async fn together(database: Database) {
+pub(crate) async fn combined_filters(database: Database) {
     let store = database.open().await;
     let records = fill(&*store).await;
     let query = CallQuery {
@@ -98,7 +99,7 @@ pub(crate) async fn newest_first(database: Database) {
     let expect: Vec<RecordId> = calls.iter().rev().map(|call| call.record.clone()).collect();
     calls.rotate_left(11);
     for call in calls {
-        store.note(call.clone(), success(&call, "native", "1"));
+        store.record_finished(call.clone(), success(&call, "native", "1"));
     }
     let found = store.calls(CallQuery::default()).await.unwrap();
     assert_eq!(found.into_iter().map(|call| call.start.record).collect::<Vec<_>>(), expect);
@@ -110,7 +111,7 @@ pub(crate) async fn follow(database: Database) {
     for round in 0..5 {
         let calls: Vec<_> = (0..=round).map(|_| start("t", "{}")).collect();
         for call in &calls {
-            writer.note(call.clone(), success(call, "native", "1"));
+            writer.record_finished(call.clone(), success(call, "native", "1"));
         }
         writer.flush().await.unwrap();
         let new = reader.calls(CallQuery { after: Some(last), ..CallQuery::default() }).await.unwrap();
@@ -125,8 +126,8 @@ pub(crate) async fn long_arguments_by_their_whole_text(database: Database) {
     let long = |last: &str| format!(r#"{{"text":"{}{last}"}}"#, "x".repeat(1 << 20));
     for arguments in [long("a"), long("b")] {
         let mut call = start("t", &arguments);
-        call.arguments = toolhub_core::memory::stored_arguments(&call.arguments);
-        store.note(call.clone(), success(&call, "native", "1"));
+        call.arguments = toolhub_core::call_log::stored_arguments(&call.arguments);
+        store.record_finished(call.clone(), success(&call, "native", "1"));
     }
     store.flush().await.unwrap();
     let found = store.calls(CallQuery { arguments: Some(long("b")), ..CallQuery::default() }).await.unwrap();
@@ -182,7 +183,7 @@ pub(crate) async fn rows_and_blocks_answer_alike(database: Database) {
     let mut calls: Vec<(CallStart, CallEnd)> = (0..150).map(|_| random_call()).collect();
     for chunk in calls.chunks(10) {
         for (start, end) in chunk {
-            rows.note(start.clone(), end.clone());
+            rows.record_finished(start.clone(), end.clone());
         }
         rows.flush().await.unwrap();
     }
@@ -191,7 +192,7 @@ pub(crate) async fn rows_and_blocks_answer_alike(database: Database) {
     fastrand::shuffle(&mut calls[40..]);
     for chunk in calls.chunks(40) {
         for (start, end) in chunk {
-            blocks.note(start.clone(), end.clone());
+            blocks.record_finished(start.clone(), end.clone());
         }
         blocks.flush().await.unwrap();
     }

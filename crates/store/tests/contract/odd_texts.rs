@@ -1,8 +1,8 @@
 //! Texts that expose faulty encoding, quoting or escaping.
 
 use toolhub_core::RawJson;
+use toolhub_core::call_log::CallQuery;
 use toolhub_core::conversation::{Role, Turn, TurnQuery};
-use toolhub_core::memory::CallQuery;
 
 use crate::database::{Database, find, hour, start, success};
 
@@ -53,7 +53,7 @@ pub(crate) async fn searched_whatever_their_case(database: Database) {
     for text in ["Straße ÉCOLE Ёлка ΣΊΣΥΦΟΣ", "查找：天气"] {
         let mut call = start("t", "{}");
         call.request = Some(text.to_owned());
-        store.note(call.clone(), success(&call, "native", "1"));
+        store.record_finished(call.clone(), success(&call, "native", "1"));
     }
     for (wanted, expect) in [("école", 1), ("ёЛКА", 1), ("天气", 1), ("STRASSE", 0), ("ίσυφ", 1), ("天氣", 0)]
     {
@@ -93,7 +93,7 @@ pub(crate) async fn nul(database: Database) {
     };
     assert_eq!(store.calls(same).await.unwrap().len(), 1);
     store
-        .say(Turn { conversation: odd.clone(), role: Role::User, text: odd.clone(), at: hour(0) })
+        .append_turn(Turn { conversation: odd.clone(), role: Role::User, text: odd.clone(), at: hour(0) })
         .await
         .unwrap();
     let turns = store.turns(TurnQuery { conversation: Some(odd), ..TurnQuery::default() }).await.unwrap();
@@ -104,7 +104,7 @@ pub(crate) async fn long_numbers(database: Database) {
     let store = database.open().await;
     let text = r#"{"n":1234567890123456789012345678901234567890,"e":1E+2,"z":-0.0}"#;
     let call = start("t", text);
-    store.note(call.clone(), success(&call, "native", text));
+    store.record_finished(call.clone(), success(&call, "native", text));
     let found = find(&*store, &call.record).await.unwrap();
     assert_eq!(found.start.arguments.get(), text);
     assert_eq!(store.output(&call.record).await.unwrap().unwrap().get(), text);
@@ -115,7 +115,7 @@ pub(crate) async fn large(database: Database) {
     let text = RawJson::of(&"界a\"".repeat(1 << 18)).to_string();
     assert!(text.len() > 1 << 20);
     let (noted, begun) = (start("t", &text), start("t", "{}"));
-    store.note(noted.clone(), success(&noted, "native", &text));
+    store.record_finished(noted.clone(), success(&noted, "native", &text));
     store.begin(begun.clone()).await.unwrap();
     store.finish(success(&begun, "native", &text)).await.unwrap();
     for record in [&noted.record, &begun.record] {

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use toolhub_core::memory::{CallQuery, RecordId, Status};
+use toolhub_core::call_log::{CallQuery, RecordId, Status};
 use toolhub_core::ports::HubStore;
 
 use crate::database::{Database, find, start, success};

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant, SystemTime};
 
-use toolhub_core::memory::{CallQuery, RecordId};
+use toolhub_core::call_log::{CallQuery, RecordId};
 use toolhub_core::ports::HubStore;
 use toolhub_store::{Retention, StoreOptions};
 
@@ -20,7 +20,7 @@ fn note(store: &dyn HubStore, days: u32) -> RecordId {
     let mut call = start("t", "{}");
     call.at = SystemTime::now() - days * DAY;
     let output = format!("\"{}\"", "x".repeat(998));
-    store.note(call.clone(), success(&call, "native", &output));
+    store.record_finished(call.clone(), success(&call, "native", &output));
     call.record
 }
 

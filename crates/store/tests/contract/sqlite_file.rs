@@ -3,12 +3,12 @@
 use std::time::{Duration, UNIX_EPOCH};
 
 use toolhub_core::conversation::{Conversations as _, Role, Turn};
-use toolhub_core::lang::Text;
+use toolhub_core::lang::LocalizedText;
 use toolhub_core::ports::ToolListStore as _;
 use toolhub_store::{OpenError, SqliteStore};
 
 #[tokio::test]
-async fn a_newer_database_is_left_alone() {
+async fn rejects_database_of_a_newer_version() {
     let folder = tempfile::tempdir().unwrap();
     drop(SqliteStore::open(folder.path()).unwrap());
     let connection = rusqlite::Connection::open(folder.path().join("toolhub.db")).unwrap();
@@ -49,8 +49,8 @@ async fn lists_from_before_both_languages_are_still_read() {
     let store = SqliteStore::open(folder.path()).unwrap();
     let (_, found) = store.load().await.unwrap().remove(0);
     assert_eq!(found.tools.len(), 1);
-    assert_eq!(found.skipped, [Text::from("`bad`: no")]);
-    assert_eq!(found.failure, Some((UNIX_EPOCH + Duration::from_secs(5), Text::from("refused"))));
+    assert_eq!(found.skipped, [LocalizedText::from("`bad`: no")]);
+    assert_eq!(found.failure, Some((UNIX_EPOCH + Duration::from_secs(5), LocalizedText::from("refused"))));
     assert_eq!((found.failures, found.late_at), (0, None));
 }
 
@@ -70,7 +70,7 @@ async fn the_database_stays_locked_while_it_is_open() {
     assert!(is_locked(), "by the connection that reads");
     // The first write opens the write connection.
     let turn = Turn { conversation: "c".to_owned(), role: Role::User, text: "t".to_owned(), at: UNIX_EPOCH };
-    store.say(turn).await.unwrap();
+    store.append_turn(turn).await.unwrap();
     assert!(is_locked(), "by both connections");
     let second = SqliteStore::open(folder.path()).unwrap();
     assert!(is_locked(), "by two stores");

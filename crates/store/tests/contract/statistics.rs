@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use toolhub_core::memory::{AttemptNote, AttemptStatus};
+use toolhub_core::call_log::{AttemptStatus, StoredAttempt};
 use toolhub_core::statistics::{Day, Tally, ToolStatistics};
 use toolhub_core::{Source, ToolName};
 
@@ -10,7 +10,7 @@ use crate::database::{Database, attempt, hour, start, success};
 
 pub(crate) async fn counted_by_day(database: Database) {
     let store = database.open().await;
-    let mut expect = ToolStatistics::new(Source::named("excel"), ToolName::new("read_sheet"));
+    let mut expect = ToolStatistics::new(Source::from_name("excel"), ToolName::new("read_sheet"));
     for (index, hours) in [0_u64, 1, 30, 31, 200].into_iter().enumerate() {
         let success_here = index % 3 != 2;
         let took = Duration::from_millis(1 << index);
@@ -18,9 +18,9 @@ pub(crate) async fn counted_by_day(database: Database) {
         let mut call = start("any", "{}");
         call.at = hour(hours);
         let mut end = success(&call, "excel", "1");
-        end.attempts = vec![AttemptNote { took, ..attempt("excel", "read_sheet", status) }];
+        end.attempts = vec![StoredAttempt { took, ..attempt("excel", "read_sheet", status) }];
         if index % 2 == 0 {
-            store.note(call, end);
+            store.record_finished(call, end);
         } else {
             store.begin(call).await.unwrap();
             store.finish(end).await.unwrap();
@@ -33,12 +33,12 @@ pub(crate) async fn counted_by_day(database: Database) {
     assert_eq!(found[0].last_failure, Some(hour(30)));
 }
 
-pub(crate) async fn cancelled_says_nothing(database: Database) {
+pub(crate) async fn cancelled_attempts_are_not_counted(database: Database) {
     let store = database.open().await;
     let call = start("t", "{}");
     let mut end = success(&call, "native", "1");
     end.attempts.push(attempt("excel", "t", AttemptStatus::Cancelled));
-    store.note(call, end);
+    store.record_finished(call, end);
     let found = store.statistics().await.unwrap();
     assert_eq!(found.iter().map(|one| one.source.to_string()).collect::<Vec<_>>(), ["native"]);
 }
@@ -54,7 +54,7 @@ pub(crate) async fn the_same_over_many_stores(database: Database) {
                 let mut end = success(&call, "native", "1");
                 end.attempts[0].took = Duration::from_micros(1 << (step % 13));
                 expect.count(true, end.attempts[0].took, call.at);
-                store.note(call, end);
+                store.record_finished(call, end);
             }
         }
         tokio::try_join!(one.flush(), two.flush()).unwrap();

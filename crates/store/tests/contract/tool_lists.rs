@@ -2,7 +2,7 @@
 
 use std::time::{Duration, UNIX_EPOCH};
 
-use toolhub_core::lang::Text;
+use toolhub_core::lang::LocalizedText;
 use toolhub_core::ports::{CachedList, CachedOffers};
 use toolhub_core::{RawJson, ServerId};
 
@@ -18,8 +18,8 @@ fn list(tools: &[&str]) -> CachedList {
         listed_at: Some(UNIX_EPOCH + Duration::from_millis(4_000_000_000_123)),
         ttl: Some(Duration::from_secs(60)),
         tools: tools.iter().map(|text| RawJson::parse(*text).unwrap()).collect(),
-        skipped: vec![Text::new("`bad`: no", "`bad`：不行")],
-        failure: Some((UNIX_EPOCH + Duration::from_secs(5), Text::new("refused", "被拒绝"))),
+        skipped: vec![LocalizedText::new("`bad`: no", "`bad`：不行")],
+        failure: Some((UNIX_EPOCH + Duration::from_secs(5), LocalizedText::new("refused", "被拒绝"))),
         failures: 7,
         late_at: Some(UNIX_EPOCH + Duration::from_millis(4_000_000_000_456)),
         late_after: Some(Duration::from_millis(5001)),

@@ -9,7 +9,7 @@ use toolhub_core::{RawJson, Source, ToolName};
 use toolhub_store::{OpenError, SqliteStore};
 
 #[test]
-fn a_damaged_database_is_told_and_left_as_it_is() {
+fn damaged_database_is_reported_and_not_changed() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("toolhub.db");
     drop(SqliteStore::open(folder.path()).unwrap());
@@ -32,7 +32,7 @@ fn a_damaged_database_is_told_and_left_as_it_is() {
 
 /// While another process holds the write lock, all waiting writers fail after one shared timeout, not one timeout each.
 #[tokio::test]
-async fn a_held_database_fails_all_who_wait_at_once() {
+async fn waiting_writers_fail_after_one_busy_timeout() {
     let folder = tempfile::tempdir().unwrap();
     let store = SqliteStore::open(folder.path()).unwrap();
     let approve = |tool: &str| {

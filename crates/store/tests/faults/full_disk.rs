@@ -3,7 +3,7 @@
 use std::process::Command;
 
 #[test]
-fn a_full_disk_stops_what_must_be_recorded_and_nothing_else() {
+fn full_disk_stops_only_calls_that_must_be_recorded() {
     let folder = tempfile::tempdir().unwrap();
     let mut unshare = Command::new("unshare");
     if !rustix::process::geteuid().is_root() {
@@ -16,7 +16,7 @@ fn a_full_disk_stops_what_must_be_recorded_and_nothing_else() {
     let complaint = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{said}\n{complaint}");
     let expect = [
-        "full: the store failed: the disk is full: make room, and it will work again",
+        "full: the store failed: the disk is full: free some space, and it will work again",
         "flush: true",
         "lost: 0",
         "read: true",

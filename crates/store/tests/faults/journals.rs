@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use toolhub_core::memory::{CallEnd, CallHistory as _, CallLog as _, CallQuery, CallStart, Status};
+use toolhub_core::call_log::{CallEnd, CallHistory as _, CallLog as _, CallQuery, CallStart, Status};
 use toolhub_core::ports::HubStore as _;
 use toolhub_store::SqliteStore;
 
@@ -35,7 +35,7 @@ async fn journal_of_a_living_store_is_neither_replayed_nor_removed() {
     let (start, end) = call();
     owner.begin(start.clone()).await.unwrap();
     let (read_start, read_end) = reading_call();
-    owner.note(read_start, read_end);
+    owner.record_finished(read_start, read_end);
     let files = || [journals(folder.path(), "journal"), journals(folder.path(), "calls")].concat();
     let contents = || files().iter().map(|file| std::fs::read(file).unwrap()).collect::<Vec<_>>();
     let (before, bytes) = (files(), contents());
@@ -61,7 +61,7 @@ async fn left_behind(at: SystemTime) -> Vec<(String, Vec<u8>)> {
     let ((start, end), (read_start, read_end)) = (call(), reading_call());
     store.begin(CallStart { at, ..start }).await.unwrap();
     store.finish(end).await.unwrap();
-    store.note(CallStart { at, ..read_start }, read_end);
+    store.record_finished(CallStart { at, ..read_start }, read_end);
     let files = ["journal", "calls"].map(|kind| (kind, journals(folder.path(), kind)));
     let read = |(kind, files): (&str, Vec<PathBuf>)| {
         assert_eq!(files.len(), 1, "{kind}: {files:?}");

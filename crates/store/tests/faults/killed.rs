@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use toolhub_core::memory::{CallQuery, Status};
+use toolhub_core::call_log::{CallQuery, Status};
 use toolhub_core::ports::HubStore;
 use toolhub_testkit::postgres::PostgresServer;
 
@@ -16,7 +16,7 @@ const KILLS: usize = 50;
 
 /// The last state of a call that the killed process printed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Came {
+enum PrintedState {
     Begun,
     Finishing(Status),
     Finished(Status),
@@ -56,15 +56,15 @@ async fn check(place: &str, data: &Path) {
     for (record, came) in &calls {
         let status = kept.get(record).copied();
         let right = match came {
-            Came::Begun => status == Some(Status::Unknown),
-            Came::Finishing(as_what) => status == Some(Status::Unknown) || status == Some(*as_what),
-            Came::Finished(as_what) => status == Some(*as_what),
+            PrintedState::Begun => status == Some(Status::Unknown),
+            PrintedState::Finishing(as_what) => status == Some(Status::Unknown) || status == Some(*as_what),
+            PrintedState::Finished(as_what) => status == Some(*as_what),
         };
         assert!(right, "`{record}` came to {came:?} and is kept as {status:?}");
     }
-    let count = |wanted: fn(&Came) -> bool| calls.values().filter(|came| wanted(came)).count();
+    let count = |wanted: fn(&PrintedState) -> bool| calls.values().filter(|came| wanted(came)).count();
     let (begun, finished) =
-        (count(|came| *came == Came::Begun), count(|came| matches!(came, Came::Finished(_))));
+        (count(|came| *came == PrintedState::Begun), count(|came| matches!(came, PrintedState::Finished(_))));
     let left: Vec<_> = std::fs::read_dir(data.join("running"))
         .into_iter()
         .flatten()
@@ -98,25 +98,28 @@ fn hammer_until_killed(place: &str, data: &Path) -> Vec<String> {
     })
 }
 
-fn read(lines: &[String], calls: &mut HashMap<String, Came>) {
+fn read(lines: &[String], calls: &mut HashMap<String, PrintedState>) {
     for line in lines {
         let words: Vec<&str> = line.split(' ').collect();
         match words[..] {
             ["noted", record, status] => {
                 // The status of a line truncated by the kill is incomplete.
-                if let Some(status) = Status::named(status) {
-                    calls.insert(record.to_owned(), Came::Finished(status));
+                if let Some(status) = Status::from_name(status) {
+                    calls.insert(record.to_owned(), PrintedState::Finished(status));
                 }
             }
-            ["begun", record] => drop(calls.insert(record.to_owned(), Came::Begun)),
+            ["begun", record] => drop(calls.insert(record.to_owned(), PrintedState::Begun)),
             ["finishing", record, status] => {
-                calls.insert(record.to_owned(), Came::Finishing(Status::named(status).unwrap()));
+                calls.insert(record.to_owned(), PrintedState::Finishing(Status::from_name(status).unwrap()));
             }
             ["finished", record] => {
                 let came = calls.get_mut(record).unwrap();
-                assert!(matches!(came, Came::Finishing(_)), "`{record}` was finished out of the blue");
-                if let Came::Finishing(status) = *came {
-                    *came = Came::Finished(status);
+                assert!(
+                    matches!(came, PrintedState::Finishing(_)),
+                    "`{record}` was finished out of the blue"
+                );
+                if let PrintedState::Finishing(status) = *came {
+                    *came = PrintedState::Finished(status);
                 }
             }
             // The kill may truncate the last line.

@@ -14,7 +14,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use toolhub_core::ports::HubStore;
-use toolhub_store::{OpenError, StoreOptions, StorePlace, open};
+use toolhub_store::{OpenError, StoreLocation, StoreOptions, open};
 
 /// Opens the store in the folder or at the PostgreSQL URL `place`.
 async fn open_at(place: &str) -> Result<Arc<dyn HubStore>, OpenError> {
@@ -28,8 +28,8 @@ async fn open_with_journals(place: &str, data: &Path) -> Result<Arc<dyn HubStore
 
 async fn open_with(place: &str, data: Option<&Path>) -> Result<Arc<dyn HubStore>, OpenError> {
     let place = match place.parse() {
-        Ok(url) => StorePlace::Postgres(url),
-        Err(_) => StorePlace::Folder(place.into()),
+        Ok(url) => StoreLocation::Postgres(url),
+        Err(_) => StoreLocation::Folder(place.into()),
     };
     open(&place, StoreOptions::default(), data).await
 }

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime};
 
 use tokio::task::JoinSet;
-use toolhub_core::memory::{AttemptNote, AttemptStatus, CallEnd, CallQuery, CallStart, RecordId, Status};
+use toolhub_core::call_log::{AttemptStatus, CallEnd, CallQuery, CallStart, RecordId, Status, StoredAttempt};
 use toolhub_core::ports::HubStore;
 use toolhub_core::{CallId, RawJson, Source, ToolName};
 use toolhub_testkit::postgres::{PostgresServer, Stop};
@@ -14,8 +14,8 @@ use crate::open_at;
 
 pub(crate) fn call() -> (CallStart, CallEnd) {
     let start = CallStart {
-        record: RecordId::fresh(),
-        call: CallId::fresh(),
+        record: RecordId::generate(),
+        call: CallId::generate(),
         tool: ToolName::new("t"),
         arguments: RawJson::empty_object(),
         conversation: None,
@@ -33,7 +33,7 @@ pub(crate) fn call() -> (CallStart, CallEnd) {
         took,
         error: None,
         sources: vec![Source::Native],
-        attempts: vec![AttemptNote {
+        attempts: vec![StoredAttempt {
             source: Source::Native,
             tool,
             status: AttemptStatus::Succeeded,
@@ -53,7 +53,7 @@ async fn work(store: Arc<dyn HubStore>, stop: Arc<AtomicBool>) -> Vec<RecordId> 
         store.finish(end).await.unwrap();
         finished.push(start.record);
         let (start, end) = call();
-        store.note(start, end);
+        store.record_finished(start, end);
         tokio::task::yield_now().await;
     }
     finished
@@ -67,7 +67,7 @@ async fn all_counted(store: &dyn HubStore) -> (usize, u64) {
 
 /// While the server restarts, writers are delayed but get no error. No call is lost or counted twice.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_restarted_server_is_only_a_pause() {
+async fn server_restart_loses_no_call() {
     let server = PostgresServer::start();
     let url = server.new_database();
     let store = open_at(&url).await.unwrap();
@@ -102,7 +102,7 @@ async fn a_restarted_server_is_only_a_pause() {
     assert!(finished.len() > 100, "too little happened: {}", finished.len());
     assert!(finished.iter().all(|record| succeeded.contains(record)));
     let (calls, counted) = all_counted(&*store).await;
-    assert_eq!(counted, calls as u64 - 1 + store.lost_details());
+    assert_eq!(counted, calls as u64 - 1 + store.dropped_details());
     // The new connection holds the liveness lock of this store again, so that its unfinished call is still running.
     let other = open_at(&url).await.unwrap();
     let running = CallQuery { status: Some(Status::Running), ..CallQuery::default() };
@@ -112,7 +112,7 @@ async fn a_restarted_server_is_only_a_pause() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_that_stays_away_fails_what_must_be_recorded() {
+async fn unreachable_server_fails_calls_that_must_be_recorded() {
     let server = PostgresServer::start();
     let url = server.new_database();
     let store = open_at(&url).await.unwrap();
@@ -125,7 +125,7 @@ async fn a_server_that_stays_away_fails_what_must_be_recorded() {
     let started = Instant::now();
     for _ in 0..100 {
         let (start, end) = call();
-        store.note(start, end);
+        store.record_finished(start, end);
     }
     assert!(started.elapsed() < Duration::from_secs(5), "a note never waits");
     let (begun, finished) = tokio::join!(store.begin(two.clone()), store.finish(one_end));

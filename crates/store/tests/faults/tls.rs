@@ -50,14 +50,14 @@ async fn certificates_are_checked_where_the_url_asks_for_it() {
         let opened = open_at(&format!("{url}?{query}")).await;
         assert_eq!(opened.is_ok(), opens, "{query}: {:?}", opened.err());
         if let Ok(store) = opened {
-            assert!(store.calls(toolhub_core::memory::CallQuery::default()).await.unwrap().is_empty());
+            assert!(store.calls(toolhub_core::call_log::CallQuery::default()).await.unwrap().is_empty());
         }
     }
 }
 
 /// `0x7f000001` resolves to 127.0.0.1, but is not recognised as a loopback address, so that it simulates a remote host.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_host_elsewhere_without_a_certificate_that_verifies_is_refused_by_default() {
+async fn remote_host_without_verified_certificate_is_rejected() {
     let server = PostgresServer::start();
     let url = server.new_database();
     let elsewhere = url.replace("127.0.0.1", "0x7f000001");

@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 use anyhow::{Context as _, Result, bail};
 use futures_util::future::join_all;
-use toolhub::{EventSink, Hub, Lang, LoginError, OAuthError, Outcome, Say as _, ToolCall, ToolError};
+use toolhub::{EventSink, Hub, Lang, Localize as _, LoginError, OAuthError, Outcome, ToolCall, ToolError};
 
 use self::answers::Answers;
 use self::plan::calls;
@@ -72,7 +72,7 @@ impl Visitor<'_> {
         match self.hub.list_server(SERVER).await.context("the server is not configured")? {
             Ok(_) => {}
             Err(ToolError::LoginNeeded { .. }) => self.login().await?,
-            Err(error) => bail!("{}", error.say(Lang::En)),
+            Err(error) => bail!("{}", error.localize(Lang::En)),
         }
         if skills::concerns(scenario) {
             return skills::play(self.hub, scenario).await;
@@ -122,7 +122,7 @@ fn refused(calls: Vec<ToolCall>, outcomes: &[Outcome]) -> Result<Vec<ToolCall>> 
         match &outcome.result {
             Ok(_) => {}
             Err(ToolError::LoginNeeded { .. }) => refused.push(call),
-            Err(error) => bail!("`{}`: {}", call.tool.as_str(), error.say(Lang::En)),
+            Err(error) => bail!("`{}`: {}", call.tool.as_str(), error.localize(Lang::En)),
         }
     }
     Ok(refused)

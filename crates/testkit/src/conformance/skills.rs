@@ -2,7 +2,7 @@
 
 use anyhow::{Result, bail};
 use serde_json::json;
-use toolhub::{Hub, Lang, Say as _, ToolCall};
+use toolhub::{Hub, Lang, Localize as _, ToolCall};
 
 use super::SERVER;
 use super::setup::Scenario;
@@ -36,6 +36,6 @@ async fn use_skill(hub: &Hub, arguments: serde_json::Value) -> Result<()> {
     let outcome = hub.call(ToolCall::new("use_skill", arguments)).await;
     match outcome.result {
         Ok(_) => Ok(()),
-        Err(error) => bail!("{}", error.say(Lang::En)),
+        Err(error) => bail!("{}", error.localize(Lang::En)),
     }
 }

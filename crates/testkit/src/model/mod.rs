@@ -186,7 +186,7 @@ async fn route(
     let guard = Guard::new(Arc::clone(&stage));
     let act = stage.acts.get(number).or(stage.acts.last()).cloned();
     match act.expect("the script has an act") {
-        Act::Say(reply) => {
+        Act::Reply(reply) => {
             let (kind, body) = match (wire, reply.whole) {
                 (Wire::OpenAi, false) => ("text/event-stream", openai::stream(&reply)),
                 (Wire::OpenAi, true) => ("application/json", openai::whole(&reply)),

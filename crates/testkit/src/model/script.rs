@@ -6,7 +6,7 @@ use std::time::Duration;
 #[derive(Debug, Clone)]
 pub enum Act {
     /// A reply.
-    Say(ScriptedReply),
+    Reply(ScriptedReply),
     /// An error response.
     Status {
         /// The status.
@@ -128,7 +128,7 @@ impl ScriptedReply {
     /// Converts it to an action.
     #[must_use]
     pub fn act(self) -> Act {
-        Act::Say(self)
+        Act::Reply(self)
     }
 
     /// The stop reason of the OpenAI format.

@@ -7,14 +7,15 @@ use arc_swap::ArcSwapOption;
 use tokio::sync::{broadcast, watch};
 use toolhub_core::ports::boxed;
 use toolhub_core::{
-    BoxFuture, CallId, Event, EventKind, Lang, Mending, RawJson, RawObject, ServerId, Source, ToolCall,
+    BoxFuture, CallId, Coercion, Event, EventKind, Lang, RawJson, RawObject, ServerId, Source, ToolCall,
     ToolError, ToolOutput, TraceContext,
 };
 use toolhub_engine::Catalog;
-use toolhub_mcp::gateway::{
+use toolhub_mcp_client::Server;
+use toolhub_mcp_gateway::{
     Backend, GatewayCall, Handover, News, Offered, RpcError, ToolList, portable_offer,
 };
-use toolhub_mcp::{Offer, Server};
+use toolhub_mcp_wire::Offer;
 
 use super::client_errors::error_for_clients;
 use super::offers::{OfferBook, Offers};
@@ -216,19 +217,19 @@ impl HubBackend {
         target: &Target,
         call: GatewayCall,
     ) -> Result<RawJson, RpcError> {
-        let mending = if self.profile.mend_arguments { Mending::On } else { Mending::Off };
-        self.call_with(view, target, (call, mending)).await
+        let coercion = if self.profile.coerce_arguments { Coercion::On } else { Coercion::Off };
+        self.call_with(view, target, (call, coercion)).await
     }
 
     pub(super) async fn call_with(
         &self,
         view: &View,
         target: &Target,
-        (call, mending): (GatewayCall, Mending),
+        (call, coercion): (GatewayCall, Coercion),
     ) -> Result<RawJson, RpcError> {
         let arguments = if target.is_native() { without_nulls(call.arguments) } else { call.arguments };
         let mut tool_call = ToolCall::of(target.tool.clone(), target.with_fixed(arguments));
-        tool_call.mending = mending;
+        tool_call.coercion = coercion;
         tool_call.among = Some(Arc::clone(&target.among));
         let followed = Followed::new(&self.hub, &tool_call.id, call.caller.trace());
         tool_call.caller = Some(call.caller);
@@ -316,14 +317,14 @@ impl Backend for HubBackend {
 
 impl HubBackend {
     pub(super) fn unknown(&self, view: &View, name: &str) -> RpcError {
-        let near = toolhub_engine::near_names(name, view.targets.keys().map(String::as_str), 3);
+        let near = toolhub_engine::similar_names(name, view.targets.keys().map(String::as_str), 3);
         let near = near.iter().map(|near| format!("`{near}`")).collect::<Vec<_>>().join(", ");
         let hint = if near.is_empty() { String::new() } else { format!("; did you mean {near}?") };
         RpcError::new(UNKNOWN_TOOL, format!("Unknown tool: {name}{hint}"))
     }
 }
 
-/// Emits `CallGivenUp` if it is dropped before the call ends, which happens when the client disconnects: the engine emits no
+/// Emits `CallAbandoned` if it is dropped before the call ends, which happens when the client disconnects: the engine emits no
 /// event then.
 struct Followed<'a> {
     hub: &'a Hub,
@@ -348,7 +349,7 @@ impl<'a> Followed<'a> {
 impl Drop for Followed<'_> {
     fn drop(&mut self) {
         if let Some(call) = self.call.take() {
-            self.hub.events.emit(Event::now(Some(call), EventKind::CallGivenUp));
+            self.hub.events.emit(Event::now(Some(call), EventKind::CallAbandoned));
         }
     }
 }

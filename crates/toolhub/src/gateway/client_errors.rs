@@ -1,6 +1,6 @@
 //! Error texts for clients: the texts for the owner without the `toolhub` commands, which only the owner can run.
 
-use toolhub_core::{Lang, Say as _, ToolError};
+use toolhub_core::{Lang, Localize as _, ToolError};
 
 /// Delimiters that begin a removable part of a sentence, each with its closing delimiter.
 const BREAKS: [(&str, &str); 6] = [("; ", ""), ("；", ""), (": ", ""), ("：", ""), (" (", ")"), ("（", "）")];
@@ -12,12 +12,12 @@ pub(super) fn error_for_clients(error: &ToolError, lang: Lang) -> String {
     match error {
         ToolError::TimedOut { .. } => {
             let text = error.brief(lang);
-            lang.pick(
+            lang.choose(
                 format!("{text}; `call_timeout` in `[[servers]]` of toolhub.toml allows more"),
                 format!("{text}；可在 toolhub.toml 的 `[[servers]]` 中用 `call_timeout` 延长"),
             )
         }
-        other => for_clients(&other.say(lang)),
+        other => for_clients(&other.localize(lang)),
     }
 }
 
@@ -78,8 +78,8 @@ mod tests {
             "server `s` wants you to log in",
         );
         check(
-            "it is left alone (`toolhub servers test s` tries it at once); last: gone",
-            "it is left alone; last: gone",
+            "the circuit is open (`toolhub servers test s` tries it at once); last: gone",
+            "the circuit is open; last: gone",
         );
         check(
             "held back: not what was approved; see `toolhub tools diff t --source s`, then `toolhub tools approve t --source s`",

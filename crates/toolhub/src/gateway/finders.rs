@@ -6,12 +6,12 @@ use std::borrow::Cow;
 use std::collections::{BTreeSet, HashSet};
 
 use toolhub_core::error::UnknownTool;
-use toolhub_core::finder::Search;
-use toolhub_core::lang::Text;
-use toolhub_core::{Mending, RawJson, RawObject, Say as _, ServerId, ToolError};
+use toolhub_core::finder::SearchResult;
+use toolhub_core::lang::LocalizedText;
+use toolhub_core::{Coercion, Localize as _, RawJson, RawObject, ServerId, ToolError};
 use toolhub_engine::coerce::coerce;
-use toolhub_engine::near_names;
-use toolhub_mcp::gateway::{GatewayCall, RpcError};
+use toolhub_engine::similar_names;
+use toolhub_mcp_gateway::{GatewayCall, RpcError};
 
 use super::backend::{HubBackend, tool_error};
 use super::client_errors::error_for_clients;
@@ -56,7 +56,7 @@ impl HubBackend {
                 let wanted = text("name");
                 let wanted = wanted.trim();
                 match called(view, wanted, &text("source")).as_deref() {
-                    Some(found) if found.kind == Kind::Call => Ok(tool_error(&itself().say(self.lang))),
+                    Some(found) if found.kind == Kind::Call => Ok(tool_error(&itself().localize(self.lang))),
                     Some(found) => {
                         let inner = given.get("arguments").cloned().unwrap_or_else(RawJson::empty_object);
                         let inner =
@@ -69,11 +69,13 @@ impl HubBackend {
             Kind::UseSkill => {
                 let skill = text("skill");
                 if !self.profile.admits_skill(&skill) {
-                    let unknown =
-                        Text::new(format!("there is no skill `{skill}`"), format!("没有技能 `{skill}`"));
-                    return Ok(tool_error(&unknown.say(self.lang)));
+                    let unknown = LocalizedText::new(
+                        format!("there is no skill `{skill}`"),
+                        format!("没有技能 `{skill}`"),
+                    );
+                    return Ok(tool_error(&unknown.localize(self.lang)));
                 }
-                self.call_with(view, target, (GatewayCall { arguments, ..call }, Mending::Off)).await
+                self.call_with(view, target, (GatewayCall { arguments, ..call }, Coercion::Off)).await
             }
         }
     }
@@ -90,11 +92,11 @@ impl HubBackend {
             ToolError::UnknownTool(Box::new(UnknownTool {
                 tool: name.to_owned(),
                 server: Some(ServerId::new(source)),
-                near: near_names(name, own, MAX_SUGGESTIONS),
+                near: similar_names(name, own, MAX_SUGGESTIONS),
                 ..UnknownTool::default()
             }))
         } else {
-            let near = near_names(source, sources.iter().map(String::as_str), MAX_SUGGESTIONS);
+            let near = similar_names(source, sources.iter().map(String::as_str), MAX_SUGGESTIONS);
             ToolError::UnknownSource { name: source.to_owned(), near }
         };
         error_for_clients(&error, self.lang)
@@ -109,7 +111,7 @@ impl HubBackend {
             return Err(ToolError::Internal);
         };
         match entry.check(&arguments) {
-            Err(error) if self.profile.mend_arguments => {
+            Err(error) if self.profile.coerce_arguments => {
                 let mended = coerce(entry.tool.definition.input_schema(), &arguments).ok_or(error)?;
                 entry.check(&mended.arguments).map(|()| mended.arguments)
             }
@@ -171,14 +173,14 @@ fn called<'v>(view: &'v View, name: &str, source: &str) -> Option<Cow<'v, Target
 }
 
 /// The hits that the profile shows, best first, under the names it shows.
-fn shown<'v>(view: &'v View, found: &Search, limit: usize) -> Vec<(&'v str, f64)> {
+fn shown<'v>(view: &'v View, found: &SearchResult, limit: usize) -> Vec<(&'v str, f64)> {
     let mut seen = HashSet::new();
     let named = found.fitting().iter().filter_map(|hit| Some((view.name_of(&hit.tool)?, hit.score)));
     named.filter(|(name, _)| seen.insert(*name)).take(limit).collect()
 }
 
-fn itself() -> Text {
-    Text::new(
+fn itself() -> LocalizedText {
+    LocalizedText::new(
         "`call_tool` calls other tools, not itself: name the tool that you mean",
         "`call_tool` 用来调用其他工具，不能调用自身：请给出要用的工具名",
     )

@@ -4,9 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use toolhub_core::{CallerLink, RawJson, RawObject, ServerId};
-use toolhub_mcp::gateway::{Handed, Handover, RpcError};
-use toolhub_mcp::{ForwardedRequest, McpError, Offer, Server};
+use toolhub_core::{CallerHandle, RawJson, RawObject, ServerId};
+use toolhub_mcp_client::{ForwardedRequest, Server};
+use toolhub_mcp_gateway::{Handed, Handover, RpcError};
+use toolhub_mcp_wire::{McpError, Offer};
 
 use super::backend::HubBackend;
 use super::client_errors::error_for_clients;
@@ -103,7 +104,7 @@ impl HubBackend {
     }
 
     /// `tasks/list` (2025-11-25): the tasks that the caller's principal created, each with its current state from its server.
-    async fn list_tasks(&self, params: &RawObject, caller: &CallerLink) -> Result<RawJson, RpcError> {
+    async fn list_tasks(&self, params: &RawObject, caller: &CallerHandle) -> Result<RawJson, RpcError> {
         let start = match params.get("cursor").and_then(RawJson::text) {
             None => 0,
             Some(cursor) => cursor
@@ -168,7 +169,7 @@ impl HubBackend {
     }
 
     async fn settled_first(&self) {
-        toolhub_mcp::gateway::Backend::settled(self).await;
+        toolhub_mcp_gateway::Backend::settled(self).await;
     }
 
     /// The servers that may have a resource: the first in configuration order that lists it or has a matching template, so that a

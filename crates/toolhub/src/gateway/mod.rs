@@ -19,8 +19,8 @@ use std::time::{Duration, SystemTime};
 
 use tokio::sync::watch;
 use toolhub_core::{Lang, ServerId};
-use toolhub_mcp::Offer;
-use toolhub_mcp::gateway::{Gateway, News, SessionRecord};
+use toolhub_mcp_gateway::{Gateway, News, SessionRecord};
+use toolhub_mcp_wire::Offer;
 
 pub use notification_bus::NotificationBus;
 
@@ -116,7 +116,7 @@ impl Gateways {
     /// Keeps all backends up to date and notifies clients of changes while it is polled.
     pub async fn follow(&self) {
         // Removes leftovers of a killed process. Runs concurrently with the rest.
-        let swept = tokio::task::spawn_blocking(toolhub_mcp::sweep_left_behind);
+        let swept = tokio::task::spawn_blocking(toolhub_mcp_client::sweep_left_behind);
         let first = async {
             self.hub.list_missing().await;
             self.settled.send_replace(true);

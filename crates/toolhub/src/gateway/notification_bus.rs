@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use tokio::sync::broadcast;
 use toolhub_core::{BoxFuture, RawJson, RawObject, ServerId};
-use toolhub_mcp::gateway::News;
-use toolhub_mcp::{ClientHandler, HandlerAnswer};
+use toolhub_mcp_client::{ClientHandler, HandlerAnswer};
+use toolhub_mcp_gateway::News;
 
 /// Capacity of the channel. A receiver that lags further behind gets a summary of the missed notifications.
 const WAITING: usize = 256;

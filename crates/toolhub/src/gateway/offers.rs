@@ -12,8 +12,9 @@ use toolhub_core::ports::CachedOffers;
 use toolhub_core::{Event, EventKind, RawJson, ServerId, Source};
 use toolhub_engine::ReservedNames;
 use toolhub_engine::reserved::{hashed, qualified};
-use toolhub_mcp::gateway::News;
-use toolhub_mcp::{Offer, Server};
+use toolhub_mcp_client::Server;
+use toolhub_mcp_gateway::News;
+use toolhub_mcp_wire::Offer;
 
 use crate::discovery::FRESH;
 use crate::hub::Hub;
@@ -101,7 +102,9 @@ impl OfferBook {
         let stored = match store.load_offers().await {
             Ok(stored) => stored,
             Err(error) => {
-                self.hub.events.emit(Event::now(None, EventKind::Fault { detail: error.to_string() }));
+                self.hub
+                    .events
+                    .emit(Event::now(None, EventKind::InternalError { detail: error.to_string() }));
                 return;
             }
         };
@@ -225,7 +228,7 @@ impl OfferBook {
         let bytes: usize = offers.items.iter().map(|item| item.get().len()).sum();
         let Some(store) = self.hub.store.as_ref().filter(|_| bytes <= MAX_STORED) else { return };
         if let Err(error) = store.save_offers(server.id(), &offers).await {
-            self.hub.events.emit(Event::now(None, EventKind::Fault { detail: error.to_string() }));
+            self.hub.events.emit(Event::now(None, EventKind::InternalError { detail: error.to_string() }));
         }
     }
 

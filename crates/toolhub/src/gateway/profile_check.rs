@@ -1,10 +1,10 @@
 //! Checks profiles for names of tools, sources and skills that do not exist. Most of them are typing errors.
 
 use toolhub_agent::Allowed;
-use toolhub_core::lang::{Lang, Say as _, Text};
+use toolhub_core::lang::{Lang, Localize as _, LocalizedText};
 use toolhub_core::{RawJson, ToolError};
-use toolhub_engine::{Entry, near_names};
-use toolhub_mcp::gateway::{NotPortable, portable};
+use toolhub_engine::{Entry, similar_names};
+use toolhub_mcp_gateway::{NotPortable, portable};
 
 use super::view::THE_OWNERS;
 use crate::hub::Hub;
@@ -13,7 +13,7 @@ use crate::settings::ProfileSettings;
 impl Hub {
     /// Problems with names in the profiles of the gateway. Tools are checked only once all servers have been listed, since an
     /// unknown tool may belong to a server that has not.
-    pub fn profile_troubles(&self) -> Vec<Text> {
+    pub fn profile_troubles(&self) -> Vec<LocalizedText> {
         let mut found = Vec::new();
         let catalog = self.catalog();
         let names: Vec<&str> = catalog.iter().map(|entry| entry.tool.name().as_str()).collect();
@@ -26,7 +26,7 @@ impl Hub {
             let strange = settings.servers.iter().filter(|name| !is_source(name)).map(String::as_str);
             found.extend(strange.map(|name| {
                 let hint = hint(name, &sources, ("toolhub servers list", "列出所有服务器"));
-                Text::new(
+                LocalizedText::new(
                     format!(
                         "`[profiles.{profile}] servers` names `{name}`, and no server is called that; {}",
                         hint.0
@@ -49,14 +49,14 @@ impl Hub {
     }
 }
 
-fn not_offered(entry: &Entry, why: &Text) -> Text {
+fn not_offered(entry: &Entry, why: &LocalizedText) -> LocalizedText {
     let (name, source) = (entry.tool.name(), &entry.tool.source);
-    let (en, zh) = (why.say(Lang::En), why.say(Lang::Zh));
+    let (en, zh) = (why.localize(Lang::En), why.localize(Lang::Zh));
     let (call_en, call_zh) = match accepts_arguments(entry) {
         true => ("; `toolhub call` can call it", "；`toolhub call` 仍可调用"),
         false => ("", ""),
     };
-    Text::new(
+    LocalizedText::new(
         format!(
             "`{name}` of `{source}` is not offered to clients of the gateway, which would refuse the whole list: {en} (`lossless = true` in a profile offers it{call_en})"
         ),
@@ -77,8 +77,8 @@ fn accepts_arguments(entry: &Entry) -> bool {
     }
 }
 
-fn not_for_several(profile: &str, name: &str) -> Text {
-    Text::new(
+fn not_for_several(profile: &str, name: &str) -> LocalizedText {
+    LocalizedText::new(
         format!(
             "`[profiles.{profile}]` names `{name}`, which is not offered: `[auth] tokens` lets several callers in, and it would show each the results of the others"
         ),
@@ -91,7 +91,7 @@ fn not_for_several(profile: &str, name: &str) -> Text {
 /// Suggests similar names, in both languages; if there are none, the command that lists all names.
 fn hint(name: &str, names: &[&str], (command, lists): (&str, &str)) -> (String, String) {
     // Wildcards are ignored in the comparison.
-    match near_names(name.trim_matches('*'), names.iter().copied(), 3) {
+    match similar_names(name.trim_matches('*'), names.iter().copied(), 3) {
         near if near.is_empty() => (format!("`{command}` lists them"), format!("`{command}` {lists}")),
         near => {
             let near: Vec<String> = near.iter().map(|near| format!("`{near}`")).collect();
@@ -100,7 +100,7 @@ fn hint(name: &str, names: &[&str], (command, lists): (&str, &str)) -> (String, 
     }
 }
 
-fn strange_tools(profile: &str, settings: &ProfileSettings, names: &[&str]) -> Vec<Text> {
+fn strange_tools(profile: &str, settings: &ProfileSettings, names: &[&str]) -> Vec<LocalizedText> {
     // A pattern may use the tool's own name, or its prefixed name if several sources have that name.
     let fits = |pattern: &str| {
         let own = pattern.rsplit_once("__").map_or(pattern, |(_, own)| own);
@@ -122,7 +122,7 @@ fn strange_tools(profile: &str, settings: &ProfileSettings, names: &[&str]) -> V
         let is_there = |name: &String| fits(name) || (["pinned", "deny"].contains(&key) && renamed(name));
         for name in list.iter().filter(|name| !is_there(name)) {
             let hint = hint(name, names, ("toolhub tools", "列出所有工具"));
-            found.push(Text::new(
+            found.push(LocalizedText::new(
                 format!(
                     "`[profiles.{profile}] {key}` names `{name}`, and no tool is called that; {}",
                     hint.0

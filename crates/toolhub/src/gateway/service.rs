@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::SystemTime;
 
 use toolhub_core::worker::PerWorker;
-use toolhub_core::{Lang, Say as _};
-use toolhub_mcp::gateway::Gateway;
+use toolhub_core::{Lang, Localize as _};
+use toolhub_mcp_gateway::Gateway;
 use toolhub_server::{Health, HubService, Kind, MetricsText};
 
 use super::Gateways;
@@ -17,7 +17,7 @@ pub(super) struct CallCounts(PerWorker<[AtomicU64; 2]>);
 
 impl CallCounts {
     pub(super) fn count(&self, success: bool) {
-        self.0.here()[usize::from(success)].fetch_add(1, Ordering::Relaxed);
+        self.0.current()[usize::from(success)].fetch_add(1, Ordering::Relaxed);
     }
 
     fn counted(&self, success: bool) -> u64 {
@@ -45,8 +45,8 @@ impl HubService for Gateways {
                 // Failures of an earlier run are reported only if they occur again.
                 let new = |at: &SystemTime| *at >= self.since;
                 let known = list.failure.as_ref().map(|(at, _)| at).or(list.late_at.as_ref());
-                let why = list.trouble().filter(|_| known.is_some_and(new))?;
-                Some(format!("server `{}`: {}", view.spec.id, why.say(Lang::En)))
+                let why = list.known_problem().filter(|_| known.is_some_and(new))?;
+                Some(format!("server `{}`: {}", view.spec.id, why.localize(Lang::En)))
             })
             .collect();
         if !self.hub.has_store() {
@@ -83,6 +83,6 @@ impl HubService for Gateways {
             Kind::Counter,
             "Calls that are in the statistics and not in the history, because the store failed or stores a sample.",
         )
-        .value(self.hub.lost_details());
+        .value(self.hub.dropped_details());
     }
 }

@@ -6,10 +6,10 @@ use std::sync::Arc;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
-use toolhub_core::{Lang, RawJson, RawObject, Say as _};
-use toolhub_mcp::Server;
-use toolhub_mcp::gateway::RpcError;
-use toolhub_mcp::skills::SkillEntry;
+use toolhub_core::{Lang, Localize as _, RawJson, RawObject};
+use toolhub_mcp_client::Server;
+use toolhub_mcp_client::skills::SkillEntry;
+use toolhub_mcp_gateway::RpcError;
 use toolhub_skills::resource;
 
 use super::backend::HubBackend;
@@ -162,7 +162,7 @@ impl HubBackend {
                 let theirs = format!("{}{}", entry.root(), uri.strip_prefix(one.root()).unwrap_or_default());
                 let read = self.hub.server_skills.read(server, entry, &theirs).await;
                 read.map(|result| if theirs == uri { result } else { renamed(&result, uri) })
-                    .map_err(|why| RpcError::invalid_params(why.say(Lang::En)))
+                    .map_err(|why| RpcError::invalid_params(why.localize(Lang::En)))
             }
         })
     }
@@ -220,7 +220,7 @@ async fn own_file(skill: &Arc<ServedSkill>, uri: &str) -> Result<RawJson, RpcErr
     let (skill, wanted) = (Arc::clone(skill), file.clone());
     let bytes = match tokio::task::spawn_blocking(move || skill.read(&wanted)).await {
         Ok(Ok(bytes)) => bytes,
-        Ok(Err(why)) => return Err(RpcError::invalid_params(why.say(Lang::En))),
+        Ok(Err(why)) => return Err(RpcError::invalid_params(why.localize(Lang::En))),
         Err(_) => return Err(RpcError::new(-32603, "the file could not be read")),
     };
     let content = RawObject::default().with("uri", uri).with("mimeType", resource::mime_of(&file.path));

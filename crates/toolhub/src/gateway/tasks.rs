@@ -4,8 +4,8 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use toolhub_core::{RawJson, ServerId};
-use toolhub_mcp::Server;
-use toolhub_mcp::config::Instances;
+use toolhub_mcp_client::Server;
+use toolhub_mcp_client::config::Instances;
 
 /// Limit of recorded tasks per principal. The oldest is evicted first; a principal cannot evict tasks of another.
 const MAX_TASKS: usize = 4_096;

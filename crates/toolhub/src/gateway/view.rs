@@ -8,7 +8,7 @@ use toolhub_core::tool::Trust;
 use toolhub_core::{FastMap, RawJson, RawObject, Source, Tool, ToolName};
 use toolhub_engine::reserved::{hashed, qualified};
 use toolhub_engine::{Catalog, Entry, Policy};
-use toolhub_mcp::gateway::{ToolList, portable};
+use toolhub_mcp_gateway::{ToolList, portable};
 use toolhub_skills::use_skill;
 
 use crate::settings::{Expose, Override, ProfileSettings};

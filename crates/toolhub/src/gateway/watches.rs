@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use toolhub_core::ServerId;
-use toolhub_mcp::Server;
+use toolhub_mcp_client::Server;
 
 type Counts = HashMap<(ServerId, String), usize>;
 

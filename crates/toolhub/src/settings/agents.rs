@@ -1,7 +1,7 @@
 //! `[agents.NAME]` of `toolhub.toml`: the instructions, tools, model and budget of an agent.
 
 use serde::Deserialize;
-use toolhub_agent::{Allowed, Budget, Way};
+use toolhub_agent::{AgentMode, Allowed, Budget};
 
 use super::span::Span;
 
@@ -19,7 +19,8 @@ pub struct AgentSettings {
     /// The tools it may use, with `*` as a wildcard. All tools if unset, none if the list is empty.
     pub tools: Option<Vec<String>>,
     /// How it uses its model.
-    pub way: Option<WayName>,
+    #[serde(alias = "way")]
+    pub mode: Option<ModeName>,
     /// The maximum number of model requests per user request.
     pub rounds: Option<u32>,
     /// The time limit of a request.
@@ -33,18 +34,18 @@ pub struct AgentSettings {
 /// How an agent uses its model, as named in the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum WayName {
+pub enum ModeName {
     /// The model calls tools during the conversation.
     Talk,
     /// The model makes a plan, which is run; then it answers.
     Plan,
 }
 
-impl From<WayName> for Way {
-    fn from(name: WayName) -> Self {
+impl From<ModeName> for AgentMode {
+    fn from(name: ModeName) -> Self {
         match name {
-            WayName::Talk => Self::Talk,
-            WayName::Plan => Self::Plan,
+            ModeName::Talk => Self::Talk,
+            ModeName::Plan => Self::Plan,
         }
     }
 }

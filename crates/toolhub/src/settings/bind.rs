@@ -4,22 +4,22 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::str::FromStr;
 
 use serde::{Deserialize, Deserializer};
-use toolhub_core::lang::Text;
+use toolhub_core::lang::LocalizedText;
 
 /// An address to listen on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Bind(pub SocketAddr);
 
 impl FromStr for Bind {
-    type Err = Text;
+    type Err = LocalizedText;
 
-    fn from_str(text: &str) -> Result<Self, Text> {
+    fn from_str(text: &str) -> Result<Self, LocalizedText> {
         let here =
             |port: &str| port.parse().ok().map(|port| SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), port));
         let text = text.trim();
         let found = text.parse().ok().or_else(|| here(text.strip_prefix("localhost:").unwrap_or(text)));
         found.map(Self).ok_or_else(|| {
-            Text::new(
+            LocalizedText::new(
                 format!("`{text}` is no address to listen on: write it like `127.0.0.1:7460`, `localhost:7460` or `7460`"),
                 format!("`{text}` 不是可监听的地址：请写成 `127.0.0.1:7460`、`localhost:7460` 或 `7460`"),
             )

@@ -1,11 +1,11 @@
 //! `[llm]` of `toolhub.toml`: the language model and its options.
 
 use serde::Deserialize;
-use toolhub_core::lang::Text;
+use toolhub_client_config::expand;
+use toolhub_core::Secret;
+use toolhub_core::lang::LocalizedText;
 use toolhub_llm::discover::{Address, ModelChoice};
 use toolhub_llm::{Api, ApiKey, ToolCalls};
-use toolhub_mcp::config::expand;
-use toolhub_mcp::oauth::Secret;
 
 use super::span::Span;
 
@@ -50,7 +50,7 @@ impl LlmSettings {
     }
 
     /// Expands the variables.
-    pub fn choice(&self, lookup: &dyn Fn(&str) -> Option<String>) -> Result<ModelChoice, Text> {
+    pub fn choice(&self, lookup: &dyn Fn(&str) -> Option<String>) -> Result<ModelChoice, LocalizedText> {
         let fill = |text: &str| expand(text, lookup).map_err(|name| unset(&name));
         let key = self.key.as_ref().map(|key| fill(key.expose())).transpose()?;
         Ok(ModelChoice {
@@ -70,15 +70,15 @@ impl LlmSettings {
     }
 }
 
-fn unset(name: &str) -> Text {
-    Text::new(
+fn unset(name: &str) -> LocalizedText {
+    LocalizedText::new(
         format!("`[llm]` uses ${{{name}}}, which is not set: set it, or write the value itself"),
         format!("`[llm]` 用到了未设置的 ${{{name}}}：请设置它，或直接写出它的值"),
     )
 }
 
-fn odd_key() -> Text {
-    Text::new(
+fn odd_key() -> LocalizedText {
+    LocalizedText::new(
         "`key` in `[llm]` holds characters that no key has: copy the key again",
         "`[llm]` 中的 `key` 含有密钥不该有的字符：请重新复制密钥",
     )

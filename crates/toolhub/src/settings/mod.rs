@@ -20,7 +20,7 @@ mod toml;
 mod unknown;
 mod web_search;
 
-pub use agents::{AgentSettings, DEFAULT_AGENT, WayName};
+pub use agents::{AgentSettings, DEFAULT_AGENT, ModeName};
 pub use bind::Bind;
 pub use llm::LlmSettings;
 pub use places::{Places, PlacesError};
@@ -30,7 +30,7 @@ pub use schema::schema;
 pub use search::SearchSettings;
 pub use sections::BuildSections;
 pub use serve::{AuthSettings, DEFAULT_BIND, ServeSettings, TokenSettings};
-pub use servers::load_servers;
+pub use servers::{folder_note, load_servers};
 pub use size::Size;
 pub use skills::SkillSettings;
 pub use span::Span;
@@ -39,5 +39,5 @@ pub use telemetry::TelemetrySettings;
 pub use toml::{
     ApprovalSettings, Limits, NativeSettings, ResultLimits, Routing, ServerExtras, Settings, StrategyName,
 };
-pub use toolhub_mcp::config::ConfigError;
+pub use toolhub_client_config::ConfigError;
 pub use web_search::WebSearchSettings;

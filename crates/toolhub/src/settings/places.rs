@@ -4,7 +4,7 @@ use std::io::{Error, ErrorKind};
 use std::path::{Path, PathBuf};
 
 use etcetera::BaseStrategy as _;
-use toolhub_mcp::config::ConfigError;
+use toolhub_client_config::ConfigError;
 
 use crate::trust::{RunTrust, Search, Workspace};
 

@@ -27,7 +27,8 @@ pub struct ProfileSettings {
     /// Tools that are listed even if the others are found by search.
     pub pinned: Vec<String>,
     /// Whether arguments with minor schema violations are coerced.
-    pub mend_arguments: bool,
+    #[serde(alias = "mend_arguments")]
+    pub coerce_arguments: bool,
     /// Whether definitions are offered unchanged, though some clients then reject the whole list.
     pub lossless: bool,
     /// Replaced texts and fixed arguments of tools.

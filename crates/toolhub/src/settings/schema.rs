@@ -265,7 +265,7 @@ fn agent() -> Value {
             ("instructions", text("The beginning of the prompt")),
             ("tools", texts("Patterns of tools that the agent may use (default: all)")),
             (
-                "way",
+                "mode",
                 one_of(
                     &["talk", "plan"],
                     "`talk`: the model calls tools as it goes; `plan`: it makes a plan first (default: talk)",
@@ -362,8 +362,12 @@ fn serve() -> Value {
             ("hosts", texts("Accepted `Host` names beside those of this machine")),
             ("origins", list("Accepted origins of web pages", json!({"type": "string", "pattern": "://"}))),
             ("body_bytes", count(1, "Longest message (default: 4194304)")),
-            ("at_once", count(1, "Concurrent requests of one caller (default: 1024)")),
+            ("max_concurrent", count(1, "Concurrent requests of one caller (default: 1024)")),
             ("per_second", count(1, "Messages of one caller per second (default: unlimited)")),
+            (
+                "fast_path",
+                flag("`false`: every request is read by hyper, which takes more CPU (default: true)"),
+            ),
             ("header_timeout", duration("Time for a complete request head (default: 30s)")),
             ("drain", duration("Time for running requests after SIGTERM (default: 10s)")),
             ("limits", limits),
@@ -401,7 +405,7 @@ fn profile() -> Value {
                 ),
             ),
             ("pinned", texts("Tools that are listed in any case")),
-            ("mend_arguments", flag("Correct arguments that almost match the schema (default: false)")),
+            ("coerce_arguments", flag("Correct arguments that almost match the schema (default: false)")),
             (
                 "lossless",
                 flag(

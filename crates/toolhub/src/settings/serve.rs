@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::path::Path;
 
 use serde::Deserialize;
-use toolhub_core::lang::Text;
+use toolhub_core::lang::LocalizedText;
 use toolhub_server::{Access, Limits, LogPlace, ServeOptions, Token};
 
 use super::bind::Bind;
@@ -27,11 +27,14 @@ pub struct ServeSettings {
     /// The maximum size of a message in bytes.
     pub body_bytes: Option<usize>,
     /// The maximum number of concurrent requests per caller.
-    pub at_once: Option<usize>,
+    #[serde(alias = "at_once")]
+    pub max_concurrent: Option<usize>,
     /// The maximum number of requests per second and caller.
     pub per_second: Option<u32>,
     /// Timeout for receiving the head of a request.
     pub header_timeout: Option<Span>,
+    /// Whether the usual request is handled without hyper.
+    pub fast_path: Option<bool>,
     /// Grace period for running requests when the server is stopped.
     pub drain: Option<Span>,
     /// Resource limits per caller.
@@ -102,16 +105,16 @@ pub struct TokenSettings {
 
 impl ServeSettings {
     /// The first invalid setting: its key in the file, and the error.
-    pub(super) fn problem(&self, auth: &AuthSettings) -> Option<(&'static str, Text)> {
-        if self.at_once == Some(0) || self.per_second == Some(0) || self.body_bytes == Some(0) {
-            let key = if self.at_once == Some(0) { "at_once" } else { "[serve]" };
+    pub(super) fn problem(&self, auth: &AuthSettings) -> Option<(&'static str, LocalizedText)> {
+        if self.max_concurrent == Some(0) || self.per_second == Some(0) || self.body_bytes == Some(0) {
+            let key = if self.max_concurrent == Some(0) { "max_concurrent" } else { "[serve]" };
             return Some(none_let_in(key));
         }
         if let Some(key) = self.limits.zero() {
             return Some(none_let_in(key));
         }
         if let Some(origin) = self.origins.iter().find(|origin| !origin.contains("://")) {
-            let what = Text::new(
+            let what = LocalizedText::new(
                 format!("`{origin}` is no origin: write it like `https://app.example`"),
                 format!("`{origin}` 不是来源：请写成 `https://app.example` 的形式"),
             );
@@ -120,7 +123,7 @@ impl ServeSettings {
         for (place, token) in auth.tokens.iter().enumerate() {
             let name = &token.name;
             if token.sha256.len() != 64 || !token.sha256.bytes().all(|byte| byte.is_ascii_hexdigit()) {
-                let what = Text::new(
+                let what = LocalizedText::new(
                     format!(
                         "`sha256` of token `{name}` is no hash of 64 hexadecimal digits: `toolhub serve --new-token {name}` makes one"
                     ),
@@ -132,7 +135,7 @@ impl ServeSettings {
             }
             let twice = auth.tokens[..place].iter().any(|other| other.name == *name);
             if name.trim().is_empty() || twice {
-                let what = Text::new(
+                let what = LocalizedText::new(
                     format!("each token needs a name of its own; `{name}` is not"),
                     format!("每个令牌需要各自的名称；`{name}` 不行"),
                 );
@@ -154,7 +157,7 @@ impl ServeSettings {
     fn limits_of_callers(&self, usual: &Limits) -> Limits {
         let limits = &self.limits;
         Limits {
-            at_once: self.at_once.unwrap_or(usual.at_once),
+            at_once: self.max_concurrent.unwrap_or(usual.at_once),
             per_second: self.per_second.or(usual.per_second),
             sessions: limits.sessions.unwrap_or(usual.sessions),
             streams: limits.streams.unwrap_or(usual.streams),
@@ -183,6 +186,7 @@ impl ServeSettings {
             unproven_connections: self.limits.unproven_connections.unwrap_or(usual.unproven_connections),
             write_timeout: self.limits.write_timeout.map_or(usual.write_timeout, |span| span.0),
             header_timeout: self.header_timeout.map_or(usual.header_timeout, |span| span.0),
+            fast_path: self.fast_path.unwrap_or(usual.fast_path),
             drain: self.drain.map_or(usual.drain, |span| span.0),
             ..usual
         }
@@ -190,9 +194,9 @@ impl ServeSettings {
 }
 
 /// The error for a limit of 0.
-fn none_let_in(key: &'static str) -> (&'static str, Text) {
-    let what = Text::new(
-        "0 would let nobody in: leave it out, or name a number",
+fn none_let_in(key: &'static str) -> (&'static str, LocalizedText) {
+    let what = LocalizedText::new(
+        "0 would refuse every request: leave it out, or name a number",
         "0 会拒绝所有请求：请去掉，或写一个数",
     );
     (key, what)
@@ -200,7 +204,7 @@ fn none_let_in(key: &'static str) -> (&'static str, Text) {
 
 #[cfg(test)]
 mod tests {
-    use toolhub_core::{Lang, Say as _};
+    use toolhub_core::{Lang, Localize as _};
 
     use super::*;
 
@@ -228,7 +232,7 @@ mod tests {
         }
         let check = |text: &str, expect: Option<&str>| {
             let file: File = toml_edit::de::from_str(text).unwrap();
-            let found = file.serve.problem(&file.auth).map(|(_, what)| what.say(Lang::En));
+            let found = file.serve.problem(&file.auth).map(|(_, what)| what.localize(Lang::En));
             assert_eq!(found.is_some(), expect.is_some(), "{text}: {found:?}");
             assert!(found.unwrap_or_default().contains(expect.unwrap_or_default()), "{text}");
         };
@@ -237,8 +241,9 @@ mod tests {
         let hash = "0".repeat(64);
         check("", None);
         check("[serve]\nbind = \"localhost:7460\"\norigins = [\"https://app.example\"]", None);
-        check("[serve]\nat_once = 0", Some("let nobody in"));
-        check("[serve.limits]\nsessions = 0", Some("let nobody in"));
+        check("[serve]\nmax_concurrent = 0", Some("refuse every request"));
+        check("[serve]\nat_once = 0", Some("refuse every request"));
+        check("[serve.limits]\nsessions = 0", Some("refuse every request"));
         check("[serve.limits]\nsessions = 5\nwrite_timeout = \"5s\"", None);
         check("[serve]\norigins = [\"app.example\"]", Some("no origin"));
         check(&token("ann", &hash), None);

@@ -3,8 +3,9 @@
 use std::io::{Error, ErrorKind};
 use std::sync::Arc;
 
-use toolhub_core::lang::Text;
-use toolhub_mcp::config::{ConfigError, ServerSpec, TransportSpec, servers_in};
+use toolhub_client_config::{ConfigError, TransportSpec};
+use toolhub_core::lang::LocalizedText;
+use toolhub_mcp_client::config::{ServerSpec, servers_in};
 
 use super::places::Places;
 use super::toml::{ServerExtras, Settings};
@@ -14,7 +15,7 @@ use crate::fence::Sandbox;
 pub fn load_servers(
     places: &Places,
     settings: &Settings,
-) -> Result<(Vec<ServerSpec>, Vec<Text>), ConfigError> {
+) -> Result<(Vec<ServerSpec>, Vec<LocalizedText>), ConfigError> {
     let mut notes = settings.notes.clone();
     let mut servers = match places.text(&places.servers)? {
         Some(text) => servers_in(&places.servers, &text)?,
@@ -23,7 +24,7 @@ pub fn load_servers(
     for spec in shared_servers(places)? {
         if let Some(first) = servers.iter().find(|known| known.id == spec.id) {
             let (id, kept, left) = (&spec.id, first.origin.display(), spec.origin.display());
-            notes.push(Text::new(
+            notes.push(LocalizedText::new(
                 format!("server `{id}` stands in `{kept}` and in `{left}`; the first one is used"),
                 format!("服务器 `{id}` 同时在 `{kept}` 和 `{left}` 中；使用前者"),
             ));
@@ -31,7 +32,6 @@ pub fn load_servers(
             servers.push(spec);
         }
     }
-    notes.extend(elsewhere(&servers, places));
     for spec in &mut servers {
         spec.consent = places.workspace.consent(spec, &spec.origin);
     }
@@ -50,7 +50,7 @@ pub fn load_servers(
             }
             None => {
                 let (id, file) = (&extras.id, places.servers.display());
-                notes.push(Text::new(
+                notes.push(LocalizedText::new(
                     format!("`[[servers]]` speaks of `{id}`, which is not in `{file}`"),
                     format!("`[[servers]]` 提到的 `{id}` 不在 `{file}` 中"),
                 ));
@@ -60,9 +60,12 @@ pub fn load_servers(
     Ok((servers, notes))
 }
 
-/// A note with the owner's servers that are not started in the current folder because it is not trusted.
-fn elsewhere(servers: &[ServerSpec], places: &Places) -> Option<Text> {
-    let enabled = servers.iter().filter(|spec| spec.enabled);
+/// A note with those of `servers` that are not started in the current folder because it is not trusted.
+pub fn folder_note<'a>(
+    servers: impl IntoIterator<Item = &'a ServerSpec>,
+    places: &Places,
+) -> Option<LocalizedText> {
+    let enabled = servers.into_iter().filter(|spec| spec.enabled);
     let steered = |spec: &ServerSpec| {
         places.workspace.steered_by(spec, &spec.origin).map(|file| (format!("`{}`", spec.id), file))
     };
@@ -72,12 +75,12 @@ fn elsewhere(servers: &[ServerSpec], places: &Places) -> Option<Text> {
     let folder = folder.display();
     let (en, zh) = (ids.join(", "), ids.join("、"));
     let (start, it) = if ids.len() == 1 { ("starts", "it runs") } else { ("start", "they run") };
-    Some(Text::new(
+    Some(LocalizedText::new(
         format!(
-            "{en} {start} in the empty folder `{folder}`, since `{file}` of this folder could change what {it}: run \"toolhub trust\" if you trust this folder, or set `cwd`"
+            "{en} {start} in the empty folder `{folder}` and not in this one, whose `{file}` could change what {it}: run `toolhub trust` if you trust this folder, or give the server a folder with `--cwd`"
         ),
         format!(
-            "{zh} 在空文件夹 `{folder}` 中启动，因为此文件夹的 `{file}` 可能改变其运行的内容：若信任此文件夹，请运行 “toolhub trust”，或设置 `cwd`"
+            "{zh} 在空文件夹 `{folder}` 中启动，而不是在当前文件夹：当前文件夹未受信任，其中的 `{file}` 可能影响它的运行。若信任当前文件夹，请运行 `toolhub trust`，或用 `--cwd` 为服务器指定文件夹"
         ),
     ))
 }
@@ -108,14 +111,14 @@ fn apply(extras: &ServerExtras, spec: &mut ServerSpec) {
 }
 
 /// Sandboxes the process of a server, if configured. Returns a note if the server has no process.
-fn fence_in(extras: &ServerExtras, spec: &mut ServerSpec, places: &Places) -> Option<Text> {
+fn fence_in(extras: &ServerExtras, spec: &mut ServerSpec, places: &Places) -> Option<LocalizedText> {
     let policy = extras.sandbox.policy(&places.config)?;
     if let TransportSpec::Stdio(stdio) = &mut spec.transport {
         stdio.fence = Some(Arc::new(Sandbox(policy)));
         return None;
     }
     let id = &extras.id;
-    Some(Text::new(
+    Some(LocalizedText::new(
         format!(
             "`sandbox` of server `{id}` means nothing: it is reached over the network, and no program is started"
         ),

@@ -4,18 +4,18 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use serde::de::{Deserialize, Deserializer, Error, Visitor};
-use toolhub_core::lang::Text;
+use toolhub_core::lang::LocalizedText;
 
 /// A duration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Span(pub Duration);
 
 impl FromStr for Span {
-    type Err = Text;
+    type Err = LocalizedText;
 
-    fn from_str(text: &str) -> Result<Self, Text> {
+    fn from_str(text: &str) -> Result<Self, LocalizedText> {
         let wrong = || {
-            Text::new(
+            LocalizedText::new(
                 format!("`{text}` is not a time: write it like `30s`, `500ms`, `2m`, `1h` or `7d`"),
                 format!("`{text}` 不是时间：请写成 `30s`、`500ms`、`2m`、`1h` 或 `7d`"),
             )

@@ -1,8 +1,8 @@
 //! `[store]` of `toolhub.toml`: the location, durability and retention of stored data.
 
 use serde::Deserialize;
-use toolhub_mcp::config::expand;
-use toolhub_store::{Detail, Durability, OpenError, Retention, StoreOptions, StorePlace};
+use toolhub_client_config::expand;
+use toolhub_store::{Detail, Durability, OpenError, Retention, StoreLocation, StoreOptions};
 
 use super::places::Places;
 use super::size::Size;
@@ -59,12 +59,12 @@ impl std::fmt::Debug for StoreSettings {
 
 impl StoreSettings {
     /// The location of the store.
-    pub fn place(&self, places: &Places) -> Result<StorePlace, OpenError> {
-        let Some(url) = &self.url else { return Ok(StorePlace::Folder(places.home.clone())) };
+    pub fn place(&self, places: &Places) -> Result<StoreLocation, OpenError> {
+        let Some(url) = &self.url else { return Ok(StoreLocation::Folder(places.home.clone())) };
         let lookup = |name: &str| std::env::var(name).ok();
         let url = expand(url, &lookup)
             .map_err(|name| OpenError::Url(format!("it uses ${{{name}}}, which is not set")))?;
-        url.parse().map(StorePlace::Postgres)
+        url.parse().map(StoreLocation::Postgres)
     }
 
     /// The durability and retention of the store.

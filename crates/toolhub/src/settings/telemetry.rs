@@ -3,7 +3,7 @@
 
 use http::{HeaderMap, HeaderName, HeaderValue};
 use serde::Deserialize;
-use toolhub_core::lang::Text;
+use toolhub_core::lang::LocalizedText;
 use toolhub_server::TelemetryOptions;
 use url::Url;
 
@@ -30,16 +30,16 @@ impl TelemetrySettings {
     }
 
     /// The first invalid setting: its key in the file, and the error.
-    pub(super) fn problem(&self) -> Option<(&'static str, Text)> {
+    pub(super) fn problem(&self) -> Option<(&'static str, LocalizedText)> {
         if let Some(share) = self.sampling.filter(|share| !(0.0..=1.0).contains(share)) {
-            let what = Text::new(
+            let what = LocalizedText::new(
                 format!("`sampling` is a share between 0 and 1, and {share} is none"),
                 format!("`sampling` 是 0 到 1 之间的比例，{share} 不是"),
             );
             return Some(("sampling", what));
         }
         let place = self.otlp.as_deref().filter(|place| endpoint(place).is_none())?;
-        let what = Text::new(
+        let what = LocalizedText::new(
             format!("`{place}` is no address of a collector: write it like `{USUAL}`"),
             format!("`{place}` 不是收集器地址：请写成 `{USUAL}` 的形式"),
         );
@@ -50,7 +50,7 @@ impl TelemetrySettings {
     pub fn options(
         &self,
         variable: impl Fn(&str) -> Option<String>,
-    ) -> Result<Option<TelemetryOptions>, Text> {
+    ) -> Result<Option<TelemetryOptions>, LocalizedText> {
         if !self.is_on() {
             return Ok(None);
         }
@@ -69,7 +69,7 @@ impl TelemetrySettings {
             _ => endpoint(&place),
         };
         let url = url.ok_or_else(|| {
-            Text::new(
+            LocalizedText::new(
                 format!("`{name}` is no address of a collector: write it like `{USUAL}`"),
                 format!("`{name}` 不是收集器地址：请写成 `{USUAL}` 的形式"),
             )
@@ -114,7 +114,7 @@ fn headers(text: &str) -> HeaderMap {
 
 #[cfg(test)]
 mod tests {
-    use toolhub_core::{Lang, Say as _};
+    use toolhub_core::{Lang, Localize as _};
 
     use super::*;
 
@@ -149,7 +149,7 @@ mod tests {
             |name: &str| (name == "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT").then(|| "http://t/x".to_owned());
         assert_eq!(settings("enabled = true").options(whole).unwrap().unwrap().url.as_str(), "http://t/x");
         let wrong = |name: &str| (name == "OTEL_EXPORTER_OTLP_ENDPOINT").then(|| "collector".to_owned());
-        let told = settings("enabled = true").options(wrong).unwrap_err().say(Lang::En);
+        let told = settings("enabled = true").options(wrong).unwrap_err().localize(Lang::En);
         assert!(told.contains("OTEL_EXPORTER_OTLP_ENDPOINT"), "{told}");
     }
 

@@ -5,13 +5,14 @@ use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
+use toolhub_client_config::ConfigError;
 use toolhub_core::approval::Pin;
-use toolhub_core::lang::Text;
+use toolhub_core::lang::LocalizedText;
 use toolhub_core::source::SourceKind;
-use toolhub_core::{Hints, ServerId};
-use toolhub_engine::{Lengths, Policy, Strategy};
-use toolhub_mcp::Era;
-use toolhub_mcp::config::{ConfigError, Instances, OAuthSpec};
+use toolhub_core::{Hints, OAuthSpec, ServerId};
+use toolhub_engine::{OutputLimits, Policy, Strategy};
+use toolhub_mcp_client::config::Instances;
+use toolhub_mcp_wire::Era;
 
 use super::agents::AgentSettings;
 use super::llm::LlmSettings;
@@ -66,7 +67,7 @@ pub struct Settings {
     pub servers: Vec<ServerExtras>,
     /// Warnings about the file.
     #[serde(skip)]
-    pub notes: Vec<Text>,
+    pub notes: Vec<LocalizedText>,
     /// Digests of the sections that are read when a hub is built, for detecting changes that require a restart.
     #[serde(skip)]
     pub sections: BuildSections,
@@ -176,9 +177,9 @@ pub struct ResultLimits {
 
 impl ResultLimits {
     /// The limits, with defaults for unset ones.
-    pub fn lengths(&self) -> Lengths {
-        let usual = Lengths::default();
-        Lengths {
+    pub fn lengths(&self) -> OutputLimits {
+        let usual = OutputLimits::default();
+        OutputLimits {
             calculate: self.calculate.unwrap_or(usual.calculate),
             time: self.time.unwrap_or(usual.time),
             search: self.search.unwrap_or(usual.search),
@@ -319,11 +320,11 @@ impl Settings {
         let mut settings: Self = toml_edit::de::from_str(text).map_err(|error| {
             let what = error.message().to_owned();
             let byte = error.span().map_or(0, |span| span.start);
-            ConfigError::at(file, text, byte, Text::new(what.clone(), what))
+            ConfigError::at(file, text, byte, LocalizedText::new(what.clone(), what))
         })?;
         if settings.routing.order.is_empty() {
             let byte = text.find("order").unwrap_or(0);
-            let what = Text::new(
+            let what = LocalizedText::new(
                 "`order` is empty, so no tool could be called: name `mcp`, `skill` or `native`",
                 "`order` 为空，无法调用任何工具：请写入 `mcp`、`skill` 或 `native`",
             );
@@ -332,7 +333,7 @@ impl Settings {
         if let Some(owner) = settings.without_model_name() {
             let section = text.find(&format!("[{owner}]")).unwrap_or(0);
             let byte = text[section..].find("model").map_or(section, |at| section + at);
-            let what = Text::new(
+            let what = LocalizedText::new(
                 format!("`model` in `[{owner}]` is empty: name a model, or leave `model` out"),
                 format!("`[{owner}]` 中的 `model` 为空：请写出模型名，或去掉 `model`"),
             );
@@ -378,7 +379,7 @@ impl Settings {
 
 #[cfg(test)]
 mod tests {
-    use toolhub_mcp::config::Grant;
+    use toolhub_core::Grant;
 
     use super::*;
 

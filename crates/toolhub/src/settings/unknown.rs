@@ -1,13 +1,14 @@
 //! Reports unknown keys in `toolhub.toml`, which are most likely typing errors. They are warnings, not errors, since a newer
 //! version may define them.
 
+use std::ops::Range;
 use std::path::Path;
 
 use toml_edit::{Document, Item, TableLike};
-use toolhub_core::Say as _;
-use toolhub_core::lang::Text;
-use toolhub_engine::near_names;
-use toolhub_mcp::config::ConfigError;
+use toolhub_client_config::ConfigError;
+use toolhub_core::Localize as _;
+use toolhub_core::lang::LocalizedText;
+use toolhub_engine::similar_names;
 
 /// Tables whose entries have user-defined names. The keys of agents and profiles are checked separately.
 const OTHERS: [&str; 3] = ["agents", "profiles", "tags"];
@@ -19,8 +20,9 @@ const TABLES: [(&str, &[&str]); 13] = [
             "hosts",
             "origins",
             "body_bytes",
-            "at_once",
+            "max_concurrent",
             "per_second",
+            "fast_path",
             "header_timeout",
             "drain",
             "limits",
@@ -84,7 +86,7 @@ const SERVE_LIMITS: [&str; 9] = [
     "write_timeout",
 ];
 const AGENT: [&str; 8] =
-    ["model", "instructions", "tools", "way", "rounds", "time", "tokens", "prompt_tokens"];
+    ["model", "instructions", "tools", "mode", "rounds", "time", "tokens", "prompt_tokens"];
 const PROFILE: [&str; 10] = [
     "servers",
     "tools",
@@ -93,7 +95,7 @@ const PROFILE: [&str; 10] = [
     "tags",
     "expose",
     "pinned",
-    "mend_arguments",
+    "coerce_arguments",
     "lossless",
     "overrides",
 ];
@@ -121,8 +123,12 @@ const HINTS: [&str; 8] = [
     "openWorldHint",
 ];
 
-/// The unknown keys in the text.
-pub(super) fn unknown_keys(file: &Path, text: &str) -> Vec<Text> {
+/// Keys that were renamed, with their present names. The settings still read the old ones.
+const RENAMED: [(&str, &str); 3] =
+    [("at_once", "max_concurrent"), ("way", "mode"), ("mend_arguments", "coerce_arguments")];
+
+/// The unknown and the renamed keys in the text.
+pub(super) fn unknown_keys(file: &Path, text: &str) -> Vec<LocalizedText> {
     let Ok(document) = Document::parse(text) else { return Vec::new() };
     let mut found = Finder { file, text, notes: Vec::new() };
     let tables: Vec<&str> = TABLES.iter().map(|(name, _)| *name).chain(OTHERS).collect();
@@ -167,13 +173,13 @@ fn table_of(key: &str) -> Option<&'static str> {
 }
 
 /// Finds tokens in a wrong table, where they would be ignored and the gateway would accept everyone.
-pub(super) fn misplaced_tokens(text: &str) -> Option<(usize, Text)> {
+pub(super) fn misplaced_tokens(text: &str) -> Option<(usize, LocalizedText)> {
     let document = Document::parse(text).ok()?;
     let table = document.as_table();
     let name = ["tokens", "token"].into_iter().find(|name| table.contains_key(name))?;
     let span = table.key(name).and_then(|key| key.span()).or_else(|| table.get(name)?.span());
-    let what = Text::new(
-        format!("`{name}` is not read here, so that nobody would need a token: write `[[auth.tokens]]`"),
+    let what = LocalizedText::new(
+        format!("`{name}` is not read here, so that no token would be required: write `[[auth.tokens]]`"),
         format!("`{name}` 写在这里不起作用，任何人都无需令牌：请写成 `[[auth.tokens]]`"),
     );
     Some((span.map_or(0, |span| span.start), what))
@@ -182,7 +188,7 @@ pub(super) fn misplaced_tokens(text: &str) -> Option<(usize, Text)> {
 struct Finder<'a> {
     file: &'a Path,
     text: &'a str,
-    notes: Vec<Text>,
+    notes: Vec<LocalizedText>,
 }
 
 impl Finder<'_> {
@@ -211,7 +217,16 @@ impl Finder<'_> {
                 continue;
             }
             let span = table.key(name).and_then(|key| key.span()).or_else(|| item.span());
-            let near = near_names(name, known.iter().copied(), 1).pop();
+            let renamed = RENAMED.iter().find(|(old, new)| *old == name && known.contains(new));
+            if let Some((_, new)) = renamed {
+                let what = LocalizedText::new(
+                    format!("`{name}` is called `{new}` now; the old name still works"),
+                    format!("`{name}` 已改名为 `{new}`；旧名称仍然有效"),
+                );
+                self.note(span, what);
+                continue;
+            }
+            let near = similar_names(name, known.iter().copied(), 1).pop();
             let (en, zh) = match near {
                 Some(near) => (format!("; did you mean `{near}`?"), format!("；是否想用 `{near}`？")),
                 None => match table_of(name) {
@@ -219,22 +234,30 @@ impl Finder<'_> {
                     None => (String::new(), String::new()),
                 },
             };
-            let what =
-                Text::new(format!("`{name}` means nothing here{en}"), format!("`{name}` 在这里没有意义{zh}"));
-            let place = ConfigError::at(self.file, self.text, span.map_or(0, |span| span.start), what);
-            let say = |lang| place.say(lang);
-            self.notes.push(Text::new(say(toolhub_core::Lang::En), say(toolhub_core::Lang::Zh)));
+            let what = LocalizedText::new(
+                format!("`{name}` means nothing here{en}"),
+                format!("`{name}` 在这里没有意义{zh}"),
+            );
+            self.note(span, what);
         }
+    }
+
+    fn note(&mut self, span: Option<Range<usize>>, what: LocalizedText) {
+        let place = ConfigError::at(self.file, self.text, span.map_or(0, |span| span.start), what);
+        let localize = |lang| place.localize(lang);
+        self.notes
+            .push(LocalizedText::new(localize(toolhub_core::Lang::En), localize(toolhub_core::Lang::Zh)));
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use toolhub_core::Lang;
 
+    use super::*;
+
     fn notes(text: &str) -> Vec<String> {
-        unknown_keys(Path::new("t.toml"), text).iter().map(|note| note.say(Lang::En)).collect()
+        unknown_keys(Path::new("t.toml"), text).iter().map(|note| note.localize(Lang::En)).collect()
     }
 
     #[test]
@@ -255,6 +278,21 @@ mod tests {
         );
         let all: String = OAUTH.iter().map(|key| format!("oauth.{key} = 1\n")).collect();
         check(&format!("[[servers]]\nid = \"a\"\n{all}"), &[]);
+    }
+
+    #[test]
+    fn renamed_keys_are_noted_and_read() {
+        let text = "[serve]\nat_once = 3\n[agents.a]\nway = \"plan\"\n[profiles.p]\nmend_arguments = true\n";
+        let found = notes(text);
+        for (old, new) in RENAMED {
+            let note = format!("`{old}` is called `{new}` now; the old name still works");
+            assert!(found.iter().any(|found| found.ends_with(&note)), "{old}: {found:?}");
+        }
+        assert_eq!(found.len(), RENAMED.len());
+        let read: crate::settings::Settings = toml_edit::de::from_str(text).unwrap();
+        assert_eq!(read.serve.max_concurrent, Some(3));
+        assert_eq!(read.agents["a"].mode, Some(crate::settings::ModeName::Plan));
+        assert!(read.profiles["p"].coerce_arguments);
     }
 
     #[test]

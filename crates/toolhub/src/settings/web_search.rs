@@ -1,8 +1,8 @@
 //! `[web_search]` of `toolhub.toml`: the web search service; by default one that the environment configures.
 
 use serde::Deserialize;
-use toolhub_core::lang::Text;
-use toolhub_mcp::config::expand;
+use toolhub_client_config::expand;
+use toolhub_core::lang::LocalizedText;
 use toolhub_native::{SearchChoice, SearchProvider, WebSearch};
 
 use super::toml::Settings;
@@ -17,7 +17,7 @@ pub struct WebSearchSettings {
     pub url: Option<String>,
     /// Its API key; `${VAR}` is expanded from the environment.
     #[serde(default)]
-    pub api_key: Option<toolhub_mcp::oauth::Secret>,
+    pub api_key: Option<toolhub_core::Secret>,
 }
 
 // The URL may contain a password.
@@ -34,7 +34,7 @@ impl Settings {
         let Some(settings) = &self.web_search else { return WebSearch::found(&lookup) };
         match settings.filled_in(&lookup) {
             Ok(choice) => WebSearch::chosen(choice, &lookup),
-            Err(name) => WebSearch::wrong(Text::new(
+            Err(name) => WebSearch::wrong(LocalizedText::new(
                 format!(
                     "`[web_search]` uses ${{{name}}}, which is not set: set it, or write the value itself"
                 ),

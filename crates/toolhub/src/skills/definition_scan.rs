@@ -3,9 +3,9 @@
 
 use std::collections::BTreeMap;
 
-use toolhub_core::lang::Text;
+use toolhub_core::lang::LocalizedText;
 use toolhub_core::{RawJson, RawObject, Source, ToolDefinition};
-use toolhub_engine::definition_scan::{Finding, Kind, look_through};
+use toolhub_engine::definition_scan::{Finding, Kind, scan_definition};
 use toolhub_skills::{FileSet, MANIFEST, Mark, Names, Shape, Skill, resource};
 
 use crate::hub::Hub;
@@ -47,7 +47,11 @@ impl Hub {
         // YAML escapes can encode text that is not in the raw file.
         let said = RawJson::of(&skill.frontmatter);
         let definition = RawObject::default().with("name", "a").with("inputSchema", said);
-        add(&mut all, MANIFEST, ToolDefinition::parse(definition.into_raw()).iter().flat_map(look_through));
+        add(
+            &mut all,
+            MANIFEST,
+            ToolDefinition::parse(definition.into_raw()).iter().flat_map(scan_definition),
+        );
         all
     }
 
@@ -63,11 +67,11 @@ impl Hub {
 fn linked(path: &str, names: Names) -> Option<Finding> {
     let why = match names {
         Names::One => return None,
-        Names::Several => Text::new(
+        Names::Several => LocalizedText::new(
             "it is a hard link: the same file lies elsewhere too, and can be changed there",
             "这是硬链接：同一文件还在别处，可在那里被改动",
         ),
-        Names::Foreign => Text::new(
+        Names::Foreign => LocalizedText::new(
             "it is a hard link to another user's file, and is neither read nor served",
             "这是指向他人文件的硬链接，不会被读取或提供",
         ),
@@ -89,7 +93,7 @@ pub(crate) fn look_at(text: &str) -> Vec<Finding> {
     let members: BTreeMap<&str, &str> = [("name", "a"), ("description", text)].into();
     let definition = RawJson::of(&members).object().unwrap_or_default();
     let definition = definition.with("inputSchema", RawObject::default().with("type", "object"));
-    ToolDefinition::parse(definition.into_raw()).iter().flat_map(look_through).collect()
+    ToolDefinition::parse(definition.into_raw()).iter().flat_map(scan_definition).collect()
 }
 
 /// Splits a text into pieces, at line breaks if possible.

@@ -69,7 +69,7 @@ impl Hub {
         }
         let store = self.store.as_deref();
         if let Err(error) = read_agreed(&self.skills, store).await {
-            self.events.emit(Event::now(None, EventKind::Fault { detail: error.to_string() }));
+            self.events.emit(Event::now(None, EventKind::InternalError { detail: error.to_string() }));
         }
     }
 

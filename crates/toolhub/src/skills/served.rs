@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use serde_json::{Value, json};
 use toolhub_core::RawJson;
-use toolhub_core::lang::Text;
-use toolhub_mcp::skills::{MOST_BYTES, MOST_FILES};
+use toolhub_core::lang::LocalizedText;
+use toolhub_mcp_client::skills::{MOST_BYTES, MOST_FILES};
 use toolhub_skills::{MANIFEST, Mark, Names, SkillRegistry, resource, sha256};
 
 /// A served file of a skill.
@@ -35,14 +35,14 @@ pub(crate) struct ServedSkill {
 impl ServedSkill {
     /// Reads one of its files, if its digest matches the listing. Blocking. The file is opened once, and the digest is computed
     /// from the bytes that are returned, so that a file replaced since the listing is never served.
-    pub(crate) fn read(&self, file: &OwnFile) -> Result<Vec<u8>, Text> {
+    pub(crate) fn read(&self, file: &OwnFile) -> Result<Vec<u8>, LocalizedText> {
         let read = resource::read(&self.folder, &file.path, resource::LARGEST);
         let bytes = read.map_err(|error| error.text().clone())?;
         if sha256(&bytes) == file.digest {
             return Ok(bytes);
         }
         let path = &file.path;
-        Err(Text::new(
+        Err(LocalizedText::new(
             format!("`{path}` has just been changed, so it is not what is listed; read it again"),
             format!("`{path}` 刚被改动，与列出的不符；请重新读取"),
         ))
@@ -104,7 +104,7 @@ mod tests {
     use std::fs;
     use std::sync::Arc;
 
-    use toolhub_core::{Lang, Say as _};
+    use toolhub_core::{Lang, Localize as _};
     use toolhub_skills::{Origin, Root, SkillOptions};
 
     use super::*;
@@ -130,7 +130,7 @@ mod tests {
         fs::write(own.join("more.md"), "changed").unwrap();
         assert!(served(&book).is_empty());
         // Changed between listing and reading: the contents, or the kind of the file.
-        assert!(listed.read(more).unwrap_err().say(Lang::En).contains("has just been changed"));
+        assert!(listed.read(more).unwrap_err().localize(Lang::En).contains("has just been changed"));
         #[cfg(unix)]
         {
             fs::remove_file(own.join("more.md")).unwrap();

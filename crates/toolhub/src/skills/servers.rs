@@ -8,10 +8,11 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use serde_json::Value;
 use tokio::time::Instant;
-use toolhub_core::lang::Text;
+use toolhub_core::lang::LocalizedText;
 use toolhub_core::{BoxFuture, RawJson, ServerId};
-use toolhub_mcp::skills::{SkillEntry, bytes_of};
-use toolhub_mcp::{McpError, Server};
+use toolhub_mcp_client::Server;
+use toolhub_mcp_client::skills::{SkillEntry, bytes_of};
+use toolhub_mcp_wire::McpError;
 use toolhub_skills::{Fetch, MANIFEST, RemoteSkill, frontmatter_of};
 
 use crate::server_set::ServerSet;
@@ -112,7 +113,7 @@ impl ServerSkills {
         server: &Arc<Server>,
         entry: &Arc<SkillEntry>,
         uri: &str,
-    ) -> Result<RawJson, Text> {
+    ) -> Result<RawJson, LocalizedText> {
         let id = server.id();
         let place = |entry: &SkillEntry| entry.file(uri).map(|file| (id.clone(), file.digest.clone()));
         let known = place(entry).and_then(|place| self.files().by_digest.get(&place).cloned());
@@ -183,10 +184,10 @@ fn same(one: &Value, other: &Value) -> bool {
     }
 }
 
-fn refused(error: &McpError, server: &ServerId) -> Text {
-    use toolhub_core::{Lang, Say as _};
+fn refused(error: &McpError, server: &ServerId) -> LocalizedText {
+    use toolhub_core::{Lang, Localize as _};
     let error = error.clone().into_tool_error(server);
-    Text::new(error.say(Lang::En), error.say(Lang::Zh))
+    LocalizedText::new(error.localize(Lang::En), error.localize(Lang::Zh))
 }
 
 /// A skill of a server as offered to a model.
@@ -207,11 +208,11 @@ impl Fetch for ServerSkills {
         &'a self,
         skill: &'a RemoteSkill,
         file: Option<&'a str>,
-    ) -> BoxFuture<'a, Result<Vec<u8>, Text>> {
+    ) -> BoxFuture<'a, Result<Vec<u8>, LocalizedText>> {
         Box::pin(async move {
             let gone = || {
                 let name = skill.shown();
-                Text::new(
+                LocalizedText::new(
                     format!("the skill `{name}` is not there any more"),
                     format!("技能 `{name}` 已不存在"),
                 )
@@ -224,7 +225,7 @@ impl Fetch for ServerSkills {
                 Some(file) => format!("{}/{}", entry.root(), file.trim_start_matches("./")),
             };
             let result = self.read(&server, entry, &uri).await?;
-            bytes_of(&result).map_err(Text::from)
+            bytes_of(&result).map_err(LocalizedText::from)
         })
     }
 }

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use toolhub_client_config::StdioSpec;
 use toolhub_core::consent::Binding;
-use toolhub_core::lang::Text;
-use toolhub_mcp::config::StdioSpec;
+use toolhub_core::lang::LocalizedText;
 
 use super::files::FileState;
 use super::launch::LaunchSite;
@@ -38,7 +38,7 @@ impl Binding for Bound {
         &self.digest
     }
 
-    fn verify(&self) -> Result<(), Text> {
+    fn verify(&self) -> Result<(), LocalizedText> {
         let Some(launch) = &self.launch else { return Ok(()) };
         let site = LaunchSite { folder: launch.spot.folder.clone(), project: launch.spot.project.clone() };
         let now = site.named_files(&launch.spec)?;
@@ -53,7 +53,7 @@ impl Binding for Bound {
         let differs = |file: &&PathBuf| now.get(*file) != launch.files.get(*file);
         let changed = launch.files.keys().chain(now.keys()).find(differs);
         let file = changed.map(|file| file.display().to_string()).unwrap_or_default();
-        Err(Text::new(
+        Err(LocalizedText::new(
             format!(
                 "not started: `{file}` changed since you trusted it; run `toolhub trust` in its project, and then try again"
             ),

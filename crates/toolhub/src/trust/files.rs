@@ -5,7 +5,7 @@ use std::io::{ErrorKind, Read as _};
 use std::path::{Path, PathBuf};
 
 use sha2::{Digest as _, Sha256};
-use toolhub_core::lang::Text;
+use toolhub_core::lang::LocalizedText;
 
 /// The maximum size of a config file.
 pub(super) const MAX_CONFIG_BYTES: u64 = 4 << 20;
@@ -27,7 +27,7 @@ pub(crate) struct FileState {
 }
 
 /// The bytes of a config file and its state; `None` if there is no such file.
-pub(super) fn read(file: &Path) -> Result<Option<(Vec<u8>, FileState)>, Text> {
+pub(super) fn read(file: &Path) -> Result<Option<(Vec<u8>, FileState)>, LocalizedText> {
     let Some((open, found)) = open(file)? else { return Ok(None) };
     if found.len() > MAX_CONFIG_BYTES {
         return Err(too_large(file, MAX_CONFIG_BYTES));
@@ -42,7 +42,7 @@ pub(super) fn read(file: &Path) -> Result<Option<(Vec<u8>, FileState)>, Text> {
 }
 
 /// The state of a file; `None` if there is no such file.
-pub(super) fn hash(file: &Path) -> Result<Option<FileState>, Text> {
+pub(super) fn hash(file: &Path) -> Result<Option<FileState>, LocalizedText> {
     let Some((open, found)) = open(file)? else { return Ok(None) };
     if found.len() > MAX_FILE_BYTES {
         return Err(too_large(file, MAX_FILE_BYTES));
@@ -67,7 +67,7 @@ pub(super) fn link(file: &Path) -> FileState {
 }
 
 /// Opens a regular file with `O_NONBLOCK`: opening a FIFO would block forever.
-fn open(file: &Path) -> Result<Option<(File, Metadata)>, Text> {
+fn open(file: &Path) -> Result<Option<(File, Metadata)>, LocalizedText> {
     let mut options = File::options();
     options.read(true);
     #[cfg(unix)]
@@ -85,7 +85,10 @@ fn open(file: &Path) -> Result<Option<(File, Metadata)>, Text> {
     let found = open.metadata().map_err(|error| unreadable(file, &error))?;
     if !found.is_file() {
         let file = file.display();
-        return Err(Text::new(format!("`{file}` is not a regular file"), format!("`{file}` 不是普通文件")));
+        return Err(LocalizedText::new(
+            format!("`{file}` is not a regular file"),
+            format!("`{file}` 不是普通文件"),
+        ));
     }
     Ok(Some((open, found)))
 }
@@ -163,12 +166,12 @@ pub(super) fn current_user() -> Option<u32> {
     }
 }
 
-pub(super) fn unreadable(file: &Path, error: &std::io::Error) -> Text {
+pub(super) fn unreadable(file: &Path, error: &std::io::Error) -> LocalizedText {
     let file = file.display();
-    Text::new(format!("`{file}` cannot be read: {error}"), format!("无法读取 `{file}`：{error}"))
+    LocalizedText::new(format!("`{file}` cannot be read: {error}"), format!("无法读取 `{file}`：{error}"))
 }
 
-fn too_large(file: &Path, limit: u64) -> Text {
+fn too_large(file: &Path, limit: u64) -> LocalizedText {
     let (file, limit) = (file.display(), limit >> 20);
-    Text::new(format!("`{file}` is larger than {limit} MiB"), format!("`{file}` 超过 {limit} MiB"))
+    LocalizedText::new(format!("`{file}` is larger than {limit} MiB"), format!("`{file}` 超过 {limit} MiB"))
 }

@@ -4,8 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::path::{Component, Path, PathBuf};
 
-use toolhub_core::lang::Text;
-use toolhub_mcp::config::{StdioSpec, expand, with_ending};
+use toolhub_client_config::{StdioSpec, expand};
+use toolhub_core::lang::LocalizedText;
+use toolhub_mcp_client::config::with_ending;
 
 use super::files::{self, FileState};
 use super::launch_form::{MAX_WORD_BYTES, Surroundings, is_plain};
@@ -93,14 +94,17 @@ struct Bases {
 impl LaunchSite {
     /// The files of the project that an entry names, each with its current state. If the entry is of no known form, or exceeds a
     /// limit, every file of the project is included, and every file of folders outside that it refers to.
-    pub(crate) fn named_files(&self, spec: &StdioSpec) -> Result<BTreeMap<PathBuf, FileState>, Text> {
+    pub(crate) fn named_files(
+        &self,
+        spec: &StdioSpec,
+    ) -> Result<BTreeMap<PathBuf, FileState>, LocalizedText> {
         let work = self.work(spec);
         let texts = texts_of(spec);
         let mut words = BTreeSet::new();
         for text in &texts {
             words.extend(words_of(text));
             if words.len() > MAX_WORDS {
-                return Err(Text::new(
+                return Err(LocalizedText::new(
                     format!("an entry has more than {MAX_WORDS} words in its arguments"),
                     format!("某个条目的参数超过 {MAX_WORDS} 个词"),
                 ));
@@ -149,7 +153,7 @@ impl LaunchSite {
 
     /// The folders that relative paths may be resolved against: the working directory, and folders that the entry names, as in
     /// `cd server` or `make -C server`. Folders outside of the project are included if a relative path leads there.
-    fn bases(&self, work: &Path, words: &BTreeSet<String>, texts: &[String]) -> Result<Bases, Text> {
+    fn bases(&self, work: &Path, words: &BTreeSet<String>, texts: &[String]) -> Result<Bases, LocalizedText> {
         let mut folders = vec![work.to_owned()];
         if work != self.folder {
             folders.push(self.folder.clone());
@@ -186,7 +190,7 @@ impl LaunchSite {
         // Beyond the limit, the project is bound as a whole; this is not possible for folders outside.
         match folders.len() <= 2 * MAX_BASES {
             true => Ok(Bases { complete: complete && folders.len() <= MAX_BASES, folders }),
-            false => Err(Text::new(
+            false => Err(LocalizedText::new(
                 format!("an entry names more than {MAX_BASES} folders outside of the project"),
                 format!("某个条目提到了项目之外的 {MAX_BASES} 个以上的文件夹"),
             )),
@@ -221,7 +225,7 @@ impl LaunchSite {
         found
     }
 
-    fn states(&self, candidates: BTreeSet<Candidate>) -> Result<BTreeMap<PathBuf, FileState>, Text> {
+    fn states(&self, candidates: BTreeSet<Candidate>) -> Result<BTreeMap<PathBuf, FileState>, LocalizedText> {
         let (mut found, mut folders) = (BTreeMap::new(), Folders::default());
         let inside = |path: &Path| path.starts_with(&self.project);
         for Candidate { path, relative } in candidates {

@@ -4,7 +4,7 @@
 
 use std::path::Path;
 
-use toolhub_mcp::config::{StdioSpec, expand};
+use toolhub_client_config::{StdioSpec, expand};
 
 use super::interpreters::form_of;
 use super::launch_programs::{

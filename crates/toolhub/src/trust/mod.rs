@@ -24,9 +24,10 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use toolhub_client_config::{StdioSpec, TransportSpec};
 use toolhub_core::Consent;
-use toolhub_core::lang::Text;
-use toolhub_mcp::config::{ServerSpec, StdioSpec, TransportSpec};
+use toolhub_core::lang::LocalizedText;
+use toolhub_mcp_client::config::ServerSpec;
 use toolhub_skills::Origin;
 
 pub use changes::{Change, ChangeKind};
@@ -90,7 +91,7 @@ pub enum Verdict {
     /// Another user owns the folder or a file in it.
     ForeignOwner(u32),
     /// The folder cannot be checked completely.
-    Unreadable(Text),
+    Unreadable(LocalizedText),
 }
 
 impl Verdict {
@@ -320,16 +321,17 @@ impl Workspace {
 
     /// A one-line notice of the parts that are not used; `None` if everything is used. `explicit` is a config file that was named
     /// on the command line, and is used for that reason.
-    pub fn notice(&self, explicit: Option<&Path>) -> Option<Text> {
+    pub fn notice(&self, explicit: Option<&Path>) -> Option<LocalizedText> {
         let explicit = explicit.and_then(|file| file.canonicalize().ok());
         let notices = self.folders.iter().filter_map(|folder| folder.notice(explicit.as_deref()));
-        let notices: Vec<Text> = notices.collect();
+        let notices: Vec<LocalizedText> = notices.collect();
         let join = |lang, gap: &str| {
-            use toolhub_core::Say as _;
-            notices.iter().map(|notice| notice.say(lang)).collect::<Vec<_>>().join(gap)
+            use toolhub_core::Localize as _;
+            notices.iter().map(|notice| notice.localize(lang)).collect::<Vec<_>>().join(gap)
         };
-        (!notices.is_empty())
-            .then(|| Text::new(join(toolhub_core::Lang::En, "; "), join(toolhub_core::Lang::Zh, "；")))
+        (!notices.is_empty()).then(|| {
+            LocalizedText::new(join(toolhub_core::Lang::En, "; "), join(toolhub_core::Lang::Zh, "；"))
+        })
     }
 
     /// The contents of each folder, for review by its owner.
@@ -348,7 +350,7 @@ impl Workspace {
     }
 
     /// Why a gateway must not be started here silently: the folder's settings contain access rules and are not used.
-    pub fn unused_access_rules(&self) -> Option<Text> {
+    pub fn unused_access_rules(&self) -> Option<LocalizedText> {
         let here = self.folders.iter().find(|folder| folder.is_here && !folder.verdict.is_trusted());
         let rules = here.is_some_and(|here| match files::read(&here.scan.spot.folder.join(CONFIG)) {
             Ok(None) => false,
@@ -362,7 +364,7 @@ impl Workspace {
             }
         });
         (rules || self.changed_here).then(|| {
-            Text::new(
+            LocalizedText::new(
                 "not started: `toolhub.toml` of this folder says who may call, and it is not used, so that everybody on this machine could: run `toolhub trust`, or name a config with `--config`",
                 "未启动：此文件夹的 `toolhub.toml` 规定了谁可以调用，但它未被使用，本机任何人都能调用：请运行 `toolhub trust`，或用 `--config` 指定配置",
             )
@@ -385,7 +387,7 @@ impl Workspace {
     }
 
     /// Trusts every folder in its scanned state.
-    pub fn trust(&self) -> Result<(), Text> {
+    pub fn trust(&self) -> Result<(), LocalizedText> {
         let user = std::env::home_dir().and_then(|home| home.canonicalize().ok());
         let mut records = BTreeMap::new();
         for folder in &self.folders {
@@ -400,7 +402,7 @@ impl Workspace {
             let place = &folder.scan.spot.folder;
             if holds(place, &self.data, user.as_deref()) {
                 let data = self.data.display();
-                return Err(Text::new(
+                return Err(LocalizedText::new(
                     format!(
                         "the data folder `{data}` lies inside the project, which could bring its own list of trusted folders: choose another with `--home`, or use `--trust`"
                     ),
@@ -411,7 +413,7 @@ impl Workspace {
             }
             let Some(path) = place.to_str() else {
                 let shown = place.display();
-                return Err(Text::new(
+                return Err(LocalizedText::new(
                     format!("the path `{shown}` is not UTF-8: rename the folder, or use `--trust`"),
                     format!("路径 `{shown}` 不是 UTF-8：请重命名文件夹，或使用 `--trust`"),
                 ));
@@ -422,7 +424,7 @@ impl Workspace {
     }
 
     /// Keeps the current folder trusted after a command of the owner changed `edited`, if nothing else changed.
-    pub fn keep_trust(&self, edited: &[&Path]) -> Result<(), Text> {
+    pub fn keep_trust(&self, edited: &[&Path]) -> Result<(), LocalizedText> {
         let Some(folder) = self.here().filter(|folder| folder.verdict == Verdict::Trusted) else {
             return Ok(());
         };
@@ -509,8 +511,8 @@ fn holds(folder: &Path, data: &Path, user: Option<&Path>) -> bool {
     data.starts_with(folder) && !user.is_some_and(|user| user.starts_with(folder))
 }
 
-fn foreign(uid: u32) -> Text {
-    Text::new(
+fn foreign(uid: u32) -> LocalizedText {
+    LocalizedText::new(
         format!(
             "it belongs to another user (uid {uid}), who could change it at any time: make it yours (chown), or use `--trust` for one run"
         ),

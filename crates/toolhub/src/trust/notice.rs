@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use toolhub_core::lang::{Lang, Say as _, Text};
+use toolhub_core::lang::{Lang, Localize as _, LocalizedText};
 
 use super::scan::{AGENT_SKILLS, CONFIG, SERVERS};
 use super::{Folder, Verdict};
@@ -12,7 +12,7 @@ const MAX_NAMED: usize = 3;
 
 impl Folder {
     /// The notice of the unused parts of the folder; `None` if everything is used.
-    pub(super) fn notice(&self, explicit: Option<&Path>) -> Option<Text> {
+    pub(super) fn notice(&self, explicit: Option<&Path>) -> Option<LocalizedText> {
         if self.verdict.is_trusted() {
             return None;
         }
@@ -26,8 +26,8 @@ impl Folder {
         }
         let shown = place.display();
         if let Verdict::Unreadable(why) = &self.verdict {
-            let (en, zh) = (why.say(Lang::En), why.say(Lang::Zh));
-            return Some(Text::new(
+            let (en, zh) = (why.localize(Lang::En), why.localize(Lang::Zh));
+            return Some(LocalizedText::new(
                 format!("nothing that `{shown}` brings is used, as it cannot be checked: {en}"),
                 format!("`{shown}` 带有的内容无法检查，不会使用：{zh}"),
             ));
@@ -52,7 +52,7 @@ impl Folder {
                 };
                 let en = listed(&named(&|more| format!("{more} more")), ", ", " and ")?;
                 let zh = listed(&named(&|more| format!("另外 {more} 个文件")), "、", " 和 ")?;
-                Text::new(
+                LocalizedText::new(
                     format!(
                         "{en} changed since you trusted {en_here}, so {en_list} {is} not used: run \"toolhub trust\" to see what {it} would run now"
                     ),
@@ -61,7 +61,7 @@ impl Folder {
                     ),
                 )
             }
-            Verdict::Changed => Text::new(
+            Verdict::Changed => LocalizedText::new(
                 format!(
                     "{en_list} of {en_here} changed since you trusted {them} and {is} not used: run \"toolhub trust\" to see what {it} would run now"
                 ),
@@ -69,13 +69,13 @@ impl Folder {
                     "{zh_here}中的 {zh_list} 在你信任之后有改动，不会使用：运行 “toolhub trust” 查看现在会运行什么"
                 ),
             ),
-            Verdict::ForeignOwner(uid) => Text::new(
+            Verdict::ForeignOwner(uid) => LocalizedText::new(
                 format!(
                     "{en_here} brings {en_list}, which {is} not used: another user (uid {uid}) owns files there"
                 ),
                 format!("{zh_here}带有 {zh_list}，不会使用：其中有文件属于其他用户（uid {uid}）"),
             ),
-            _ => Text::new(
+            _ => LocalizedText::new(
                 format!(
                     "{en_here} brings {en_list}, which {is} not used until you trust {them}: run \"toolhub trust\" to see what {it} would run"
                 ),

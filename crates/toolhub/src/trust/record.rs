@@ -5,7 +5,7 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
-use toolhub_core::lang::{Lang, Say as _, Text};
+use toolhub_core::lang::{Lang, Localize as _, LocalizedText};
 use toolhub_store::private;
 
 use super::files;
@@ -55,13 +55,21 @@ impl TrustList {
     }
 
     /// Changes the list under an advisory lock and writes it.
-    pub fn change(&mut self, edit: impl FnOnce(&mut BTreeMap<String, TrustRecord>)) -> Result<(), Text> {
+    pub fn change(
+        &mut self,
+        edit: impl FnOnce(&mut BTreeMap<String, TrustRecord>),
+    ) -> Result<(), LocalizedText> {
         let failed = |error: std::io::Error| {
             let file = self.home.join("trust.json");
             let file = file.display();
-            Text::new(format!("`{file}` cannot be written: {error}"), format!("无法写入 `{file}`：{error}"))
+            LocalizedText::new(
+                format!("`{file}` cannot be written: {error}"),
+                format!("无法写入 `{file}`：{error}"),
+            )
         };
-        let refused = |error: private::PrivateError| Text::new(error.say(Lang::En), error.say(Lang::Zh));
+        let refused = |error: private::PrivateError| {
+            LocalizedText::new(error.localize(Lang::En), error.localize(Lang::Zh))
+        };
         private::prepare(&self.home).map_err(refused)?;
         let lock = self.home.join("trust.lock");
         let mut options = std::fs::OpenOptions::new();

@@ -4,14 +4,14 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use toml_edit::{DocumentMut, Item, TableLike, Value};
-use toolhub_core::lang::{Lang, Say as _, Text};
-use toolhub_mcp::config::{ConfigError, ServerSpec, StdioSpec, TransportSpec, references, servers_in};
+use toolhub_client_config::{ConfigError, StdioSpec, TransportSpec, references};
+use toolhub_core::lang::{Lang, Localize as _, LocalizedText};
+use toolhub_mcp_client::config::{ServerSpec, servers_in};
 
-use super::Verdict;
 use super::bound::same;
 use super::changes::Change;
 use super::scan::{CONFIG, Part, SERVERS, SHARED_SERVERS, Scan};
-use super::{steering, suspicious};
+use super::{Verdict, steering, suspicious};
 use crate::settings::Settings;
 
 /// The maximum number of characters of a value that are shown.
@@ -39,15 +39,15 @@ pub struct Review {
     /// Every setting, as key and value.
     pub settings: Vec<(String, String)>,
     /// Settings that give tools, scripts or clients additional permissions.
-    pub powers: Vec<Text>,
+    pub powers: Vec<LocalizedText>,
     /// Files that can change what the owner's own servers run, if they are started in this folder.
     pub steering: Vec<String>,
     /// Its skills.
     pub skills: Vec<ReviewedSkill>,
     /// Suspicious findings.
-    pub suspicious: Vec<Text>,
+    pub suspicious: Vec<LocalizedText>,
     /// Why it cannot be trusted in this state.
-    pub problems: Vec<Text>,
+    pub problems: Vec<LocalizedText>,
 }
 
 /// A program that would be started.
@@ -100,7 +100,9 @@ pub struct ReviewedSkill {
 
 pub(super) fn review(scan: &Scan, verdict: &Verdict) -> Review {
     let mut problems = scan.problems.clone();
-    let mut keep = |error: ConfigError| problems.push(Text::new(error.say(Lang::En), error.say(Lang::Zh)));
+    let mut keep = |error: ConfigError| {
+        problems.push(LocalizedText::new(error.localize(Lang::En), error.localize(Lang::Zh)));
+    };
     let settings = scan.configs.contains_key(CONFIG).then(|| scan.text(CONFIG).unwrap_or("\0"));
     let settings = settings.map(|text| Settings::parse(Path::new(CONFIG), text).map_err(&mut keep).ok());
     let settings = settings.flatten().unwrap_or_default();
@@ -200,9 +202,9 @@ fn own_addresses(review: &mut Review, settings: &Settings) {
 }
 
 /// Settings that give tools, scripts or clients additional permissions.
-fn powers(settings: &Settings, scan: &Scan) -> Vec<Text> {
+fn powers(settings: &Settings, scan: &Scan) -> Vec<LocalizedText> {
     let mut powers = Vec::new();
-    let mut add = |en: String, zh: String| powers.push(Text::new(en, zh));
+    let mut add = |en: String, zh: String| powers.push(LocalizedText::new(en, zh));
     for folder in settings.native.folders.iter().flatten() {
         if !scan.spot.folder.join(folder).starts_with(&scan.spot.folder) || folder.starts_with("~") {
             let folder = folder.display();

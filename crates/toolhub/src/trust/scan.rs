@@ -4,8 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use sha2::{Digest as _, Sha256};
-use toolhub_core::lang::Text;
-use toolhub_mcp::config::{ServerSpec, StdioSpec, TransportSpec, servers_in};
+use toolhub_client_config::{StdioSpec, TransportSpec};
+use toolhub_core::lang::LocalizedText;
+use toolhub_mcp_client::config::{ServerSpec, servers_in};
 
 use super::files::{self, FileState};
 use super::launch::LaunchSite;
@@ -72,7 +73,7 @@ pub(crate) struct Scan {
     /// Non-empty folders of skills, by their path in the project.
     pub(crate) skill_folders: Vec<PathBuf>,
     /// Why it cannot be checked completely.
-    pub(crate) problems: Vec<Text>,
+    pub(crate) problems: Vec<LocalizedText>,
 }
 
 impl Scan {
@@ -221,7 +222,12 @@ impl Scan {
         }
     }
 
-    fn walk(&mut self, root: &Path, seen: &mut BTreeSet<PathBuf>, bytes: &mut u64) -> Result<(), Text> {
+    fn walk(
+        &mut self,
+        root: &Path,
+        seen: &mut BTreeSet<PathBuf>,
+        bytes: &mut u64,
+    ) -> Result<(), LocalizedText> {
         let mut waiting = vec![root.to_owned()];
         while let Some(folder) = waiting.pop() {
             let Ok(real) = folder.canonicalize() else { continue };
@@ -249,7 +255,7 @@ impl Scan {
                 let many = seen.len() + waiting.len() + self.parts.len() > MAX_SKILL_FILES;
                 if many || *bytes > MAX_SKILL_BYTES {
                     let (root, size) = (root.display(), MAX_SKILL_BYTES >> 20);
-                    return Err(Text::new(
+                    return Err(LocalizedText::new(
                         format!("`{root}` has more than {MAX_SKILL_FILES} files or {size} MiB"),
                         format!("`{root}` 超过 {MAX_SKILL_FILES} 个文件或 {size} MiB"),
                     ));

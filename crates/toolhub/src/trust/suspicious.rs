@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use sha2::{Digest as _, Sha256};
-use toolhub_core::lang::{Lang, Say as _, Text};
+use toolhub_core::lang::{Lang, Localize as _, LocalizedText};
 use toolhub_engine::definition_scan::{Kind, visible};
 use url::{Host, Url};
 
@@ -40,7 +40,7 @@ const SECRETS: [&str; 7] = ["KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "CRE
 /// Extensions of texts that are searched for instructions to a model.
 const PROSE: [&str; 4] = ["md", "txt", "rst", "markdown"];
 
-pub(super) fn look(scan: &Scan, review: &Review) -> Vec<Text> {
+pub(super) fn look(scan: &Scan, review: &Review) -> Vec<LocalizedText> {
     let mut found = Vec::new();
     for program in &review.programs {
         look_at_program(scan, program, &mut found);
@@ -53,15 +53,15 @@ pub(super) fn look(scan: &Scan, review: &Review) -> Vec<Text> {
     }
     look_at_files(scan, &mut found);
     let mut seen = std::collections::HashSet::new();
-    found.retain(|text| seen.insert(text.say(Lang::En)));
+    found.retain(|text| seen.insert(text.localize(Lang::En)));
     found.truncate(MAX_FINDINGS);
     found
 }
 
-fn look_at_program(scan: &Scan, program: &Program, found: &mut Vec<Text>) {
+fn look_at_program(scan: &Scan, program: &Program, found: &mut Vec<LocalizedText>) {
     let id = &program.purpose;
     let mut add = |en: &str, zh: &str| {
-        found.push(Text::new(format!("`{id}` {en}"), format!("`{id}` {zh}")));
+        found.push(LocalizedText::new(format!("`{id}` {en}"), format!("`{id}` {zh}")));
     };
     let name = program.command.first().map(|command| stem(command)).unwrap_or_default();
     let flags = program.command.get(1..).unwrap_or_default();
@@ -114,29 +114,29 @@ fn look_at_program(scan: &Scan, program: &Program, found: &mut Vec<Text>) {
     }
 }
 
-fn look_at_address(address: &Address, found: &mut Vec<Text>) {
+fn look_at_address(address: &Address, found: &mut Vec<LocalizedText>) {
     let (purpose, url) = (&address.purpose, &address.url);
     let off_machine = !is_local(url);
     if off_machine && url.to_lowercase().starts_with("http://") {
-        found.push(Text::new(
+        found.push(LocalizedText::new(
             format!("{purpose} is contacted without encryption: `{url}`"),
             format!("{purpose} 的连接未加密：`{url}`"),
         ));
     }
     if is_link_local(url) {
-        found.push(Text::new(
+        found.push(LocalizedText::new(
             format!("{purpose} leads to `{url}`, where clouds give out credentials of this machine"),
             format!("{purpose} 指向 `{url}`，云主机在此提供本机凭据"),
         ));
     }
     if off_machine && purpose.starts_with('[') {
-        found.push(Text::new(
+        found.push(LocalizedText::new(
             format!("{purpose} sends your requests or data to `{url}`"),
             format!("{purpose} 会把你的请求或数据发送到 `{url}`"),
         ));
     }
     if let Some(name) = address.reads.iter().find(|name| is_secret(name) || off_machine) {
-        found.push(Text::new(
+        found.push(LocalizedText::new(
             format!("{purpose} sends your `{name}` to `{url}`"),
             format!("{purpose} 会把你的 `{name}` 发送到 `{url}`"),
         ));
@@ -144,38 +144,38 @@ fn look_at_address(address: &Address, found: &mut Vec<Text>) {
 }
 
 /// Finds characters that are invisible or misleading to a reader.
-fn look_at_text(name: &str, text: &str, found: &mut Vec<Text>) {
+fn look_at_text(name: &str, text: &str, found: &mut Vec<LocalizedText>) {
     let hidden = |line: &&str| line.split('\t').any(|part| visible(part.trim_end_matches('\r')) != part);
     if let Some((at, _)) = text.lines().enumerate().find(|(_, line)| hidden(line)) {
         let line = at + 1;
-        found.push(Text::new(
+        found.push(LocalizedText::new(
             format!("`{name}`, line {line} has hidden or misleading characters"),
             format!("`{name}` 第 {line} 行含有隐藏或误导性的字符"),
         ));
     }
 }
 
-fn look_at_files(scan: &Scan, found: &mut Vec<Text>) {
+fn look_at_files(scan: &Scan, found: &mut Vec<LocalizedText>) {
     let me = files::current_user();
     for ((part, file), state) in &scan.parts {
         let shown = short(scan, file);
         let shown = shown.display();
         if state.owner != me && state.owner != Some(0) {
             let uid = state.owner.unwrap_or_default();
-            found.push(Text::new(
+            found.push(LocalizedText::new(
                 format!("`{shown}` belongs to another user (uid {uid})"),
                 format!("`{shown}` 属于其他用户（uid {uid}）"),
             ));
         }
         if state.shared {
-            found.push(Text::new(
+            found.push(LocalizedText::new(
                 format!("every user of this machine can change `{shown}`"),
                 format!("本机任何用户都能改动 `{shown}`"),
             ));
         }
         if let Some(target) = state.target.as_ref().filter(|target| !target.starts_with(&scan.spot.project)) {
             let target = target.display();
-            found.push(Text::new(
+            found.push(LocalizedText::new(
                 format!("`{shown}` is a link that leads out of the project, to `{target}`"),
                 format!("`{shown}` 是指向项目之外的链接：`{target}`"),
             ));
@@ -187,7 +187,7 @@ fn look_at_files(scan: &Scan, found: &mut Vec<Text>) {
     }
 }
 
-fn look_at_skill_text(shown: &str, (file, sha256): (&Path, &[u8; 32]), found: &mut Vec<Text>) {
+fn look_at_skill_text(shown: &str, (file, sha256): (&Path, &[u8; 32]), found: &mut Vec<LocalizedText>) {
     let Ok(Some((bytes, _))) = files::read(file) else { return };
     if Sha256::digest(&bytes).as_slice() != sha256 {
         return;
@@ -195,8 +195,8 @@ fn look_at_skill_text(shown: &str, (file, sha256): (&Path, &[u8; 32]), found: &m
     let text = String::from_utf8_lossy(&bytes);
     for finding in pieces(text.trim_start_matches('\u{feff}')).into_iter().flat_map(look_at) {
         if matches!(finding.kind, Kind::Invisible | Kind::Control | Kind::Instruction | Kind::Secret) {
-            let (en, zh) = (finding.why.say(Lang::En), finding.why.say(Lang::Zh));
-            found.push(Text::new(format!("`{shown}`: {en}"), format!("`{shown}`：{zh}")));
+            let (en, zh) = (finding.why.localize(Lang::En), finding.why.localize(Lang::Zh));
+            found.push(LocalizedText::new(format!("`{shown}`: {en}"), format!("`{shown}`：{zh}")));
         }
     }
 }

@@ -1,8 +1,8 @@
 //! Unit tests of workspace trust: the folders of a project, the inputs of the digest, and the granting of consent.
 
 use proptest::prelude::*;
+use toolhub_client_config::StdioSpec;
 use toolhub_core::ServerId;
-use toolhub_mcp::config::StdioSpec;
 
 use super::*;
 

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use toolhub_core::lang::Text;
+use toolhub_core::lang::LocalizedText;
 
 use super::files::{self, FileState};
 
@@ -35,7 +35,7 @@ const GIT_FOLDERS: [&str; 2] = ["refs", "logs"];
 pub(super) fn add(
     roots: impl IntoIterator<Item = PathBuf>,
     found: &mut BTreeMap<PathBuf, FileState>,
-) -> Result<(), Text> {
+) -> Result<(), LocalizedText> {
     let mut waiting: Vec<PathBuf> = roots.into_iter().collect();
     let (mut seen, mut bytes) = (BTreeSet::new(), 0_u64);
     while let Some(folder) = waiting.pop() {
@@ -97,9 +97,9 @@ fn is_object(folder: &str, name: &str) -> bool {
     }
 }
 
-fn too_large() -> Text {
+fn too_large() -> LocalizedText {
     let size = MAX_TREE_BYTES >> 20;
-    Text::new(
+    LocalizedText::new(
         format!(
             "an entry does not tell which files it starts, and the folder has more than {MAX_TREE_FILES} files or {size} MiB: name the program and its script in plain words, without inline code, quotes, globs and `$`"
         ),

@@ -15,7 +15,7 @@ const CALLERS: [usize; 2] = [1, 32];
 
 pub(super) fn show(workspace: &Workspace, dist: &Programs) -> Result<()> {
     let release = Programs {
-        toolhub: build(workspace, "toolhub", "toolhub", Profile::Release)?,
+        toolhub: build(workspace, "toolhub-cli", "toolhub", Profile::Release)?,
         load: dist.load.clone(),
         rmcp: None,
         folder: dist.folder.join("release"),

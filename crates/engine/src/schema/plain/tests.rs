@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use toolhub_core::RawJson;
 
 use super::super::Schema;
-use super::Form;
+use super::PlainSchema;
 
 /// Required members that are not properties share the form of additional members: with a copy per name, the form of
 /// this schema would have 60 to the power of 30 parts.
@@ -17,7 +17,7 @@ fn nested_required_names_do_not_multiply() {
     for _ in 0..30 {
         schema = json!({"type": "object", "required": names, "additionalProperties": schema});
     }
-    assert!(Form::read(&schema).is_some());
+    assert!(PlainSchema::read(&schema).is_some());
 }
 
 /// Names and options are compared linearly, so that large numbers of them are left to the evaluator.
@@ -30,13 +30,13 @@ fn many_names_and_options_have_no_plain_form() {
     };
     let options =
         |count: usize| json!({"enum": (0..count).map(|number| format!("o{number}")).collect::<Vec<_>>()});
-    assert!(Form::read(&properties(64)).is_some() && Form::read(&options(64)).is_some());
-    assert!(Form::read(&properties(65)).is_none() && Form::read(&options(65)).is_none());
+    assert!(PlainSchema::read(&properties(64)).is_some() && PlainSchema::read(&options(64)).is_some());
+    assert!(PlainSchema::read(&properties(65)).is_none() && PlainSchema::read(&options(65)).is_none());
 }
 
 /// Whether a text is certainly valid, for a schema that must have a plain form.
 fn certain(schema: &Value, text: &str) -> Option<bool> {
-    Form::read(schema).unwrap_or_else(|| panic!("{schema} should be plain")).fits(text)
+    PlainSchema::read(schema).unwrap_or_else(|| panic!("{schema} should be plain")).fits(text)
 }
 
 #[test]
@@ -106,7 +106,7 @@ fn what_usual_schemas_accept_is_certain() {
 }
 
 #[test]
-fn names_that_are_not_spoken_of_are_told() {
+fn reports_undeclared_members() {
     let open = json!({"properties": {"a": {}}, "required": ["b"]});
     assert_eq!(certain(&open, r#"{"a":1,"b":2}"#), Some(false));
     assert_eq!(certain(&json!({"type": "object"}), "{}"), Some(true));
@@ -114,7 +114,7 @@ fn names_that_are_not_spoken_of_are_told() {
 }
 
 #[test]
-fn what_is_not_plain_is_left_to_the_validator() {
+fn leaves_unsupported_keywords_to_the_evaluator() {
     for schema in [
         json!({"$ref": "#/$defs/a", "$defs": {"a": true}}),
         json!({"properties": {"a": {"pattern": "x"}}}),
@@ -127,7 +127,7 @@ fn what_is_not_plain_is_left_to_the_validator() {
         json!({"$schema": "https://example.com/none"}),
         json!({"not": {}}),
     ] {
-        assert!(Form::read(&schema).is_none(), "{schema}");
+        assert!(PlainSchema::read(&schema).is_none(), "{schema}");
     }
 }
 
@@ -215,16 +215,16 @@ proptest! {
     #[test]
     fn what_is_certain_is_true(schema in schemas(), text in values()) {
         let raw = RawJson::parse(text.clone()).unwrap();
-        if let Some(form) = Form::read(&schema) && form.fits(&text).is_some() {
+        if let Some(form) = PlainSchema::read(&schema) && form.fits(&text).is_some() {
             let validator = jsonschema::options().should_validate_formats(false).build(&schema).unwrap();
             prop_assert!(validator.is_valid(&raw.value()), "{schema} {text}");
         }
         if let Ok(compiled) = Schema::compile(&RawJson::from(schema.clone()))
-            && let Some(all_known) = compiled.surely_fits(&raw)
+            && let Some(all_known) = compiled.check_certain(&raw)
         {
             prop_assert!(raw.too_deep().is_none());
             let given = raw.object().unwrap();
-            prop_assert_eq!(given.iter().all(|(key, _)| compiled.knows(key)), all_known, "{} {}", schema, text);
+            prop_assert_eq!(given.iter().all(|(key, _)| compiled.declares(key)), all_known, "{} {}", schema, text);
         }
     }
 }

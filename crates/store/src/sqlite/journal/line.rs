@@ -1,8 +1,8 @@
 //! The lines of a journal: the start or the end of one call, as a JSON array. Truncated lines are ignored.
 
 use serde::{Deserialize, Serialize};
-use toolhub_core::lang::Text;
-use toolhub_core::memory::{CallEnd, CallStart, RecordId, Status};
+use toolhub_core::call_log::{CallEnd, CallStart, RecordId, Status};
+use toolhub_core::lang::LocalizedText;
 use toolhub_core::{CallId, RawJson, ToolName};
 
 use crate::rows::{
@@ -49,7 +49,7 @@ struct Begun<S>(S, S, S, S, Option<S>, Option<S>, S, Vec<String>, bool, i64);
 
 /// Record, status, duration in microseconds, error, sources, attempts, output.
 #[derive(Serialize, Deserialize)]
-struct Ended<S>(S, S, i64, Option<(S, Text)>, Vec<String>, Vec<AttemptTuple<String>>, Option<S>);
+struct Ended<S>(S, S, i64, Option<(S, LocalizedText)>, Vec<String>, Vec<AttemptTuple<String>>, Option<S>);
 
 /// The line for the start of a call.
 pub(super) fn begun(start: &CallStart) -> Vec<u8> {
@@ -114,7 +114,7 @@ pub(super) fn read(line: &str) -> Option<Entry> {
         }),
         Read::Ended(Ended(record, status, took, error, sources, attempts, output)) => Entry::Ended(CallEnd {
             record: RecordId::new(record),
-            status: Status::named(&status)?,
+            status: Status::from_name(&status)?,
             took: duration(took),
             error,
             sources: sources_named(&sources),
@@ -131,20 +131,20 @@ mod tests {
     use std::time::{Duration, UNIX_EPOCH};
 
     use toolhub_core::Source;
-    use toolhub_core::memory::{AttemptNote, AttemptStatus};
+    use toolhub_core::call_log::{AttemptStatus, StoredAttempt};
 
     #[test]
-    fn what_is_written_is_read_and_what_is_cut_off_is_not() {
+    fn reads_written_lines_and_rejects_truncated_ones() {
         let arguments = "{\"a\": 12345678901234567890123,\n \"b\": \"中\\u0000\"}".to_owned();
         let start = CallStart {
-            record: RecordId::fresh(),
+            record: RecordId::generate(),
             call: CallId::new("call_001"),
             tool: ToolName::new("write"),
             arguments: RawJson::parse(arguments).unwrap(),
             conversation: Some("c".to_owned()),
             request: Some("写\n\"it\"".to_owned()),
             strategy: "first".to_owned(),
-            candidates: vec![Source::Native, Source::named("excel")],
+            candidates: vec![Source::Native, Source::from_name("excel")],
             may_change: true,
             at: UNIX_EPOCH + Duration::from_micros(1_700_000_000_123_456),
         };
@@ -157,14 +157,14 @@ mod tests {
             record: start.record,
             status: Status::Failed,
             took: Duration::from_micros(77),
-            error: Some(("failed".to_owned(), Text::new("no", "不"))),
+            error: Some(("failed".to_owned(), LocalizedText::new("no", "不"))),
             sources: Vec::new(),
-            attempts: vec![AttemptNote {
+            attempts: vec![StoredAttempt {
                 source: Source::Native,
                 tool: ToolName::new("write"),
                 status: AttemptStatus::Failed,
                 took: Duration::from_micros(70),
-                error: Some(("failed".to_owned(), Text::new("no", "不"))),
+                error: Some(("failed".to_owned(), LocalizedText::new("no", "不"))),
             }],
             output: Some(RawJson::parse("{\n}".to_owned()).unwrap()),
         };

@@ -3,10 +3,10 @@
 //! caller performs it, which is faster than handing it to a thread.
 
 mod line;
+mod pending_entries;
 mod replay;
 #[cfg(test)]
 mod tests;
-mod waiting;
 
 use std::io::{self, IoSlice};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -14,24 +14,24 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
-use toolhub_core::lang::Text;
-use toolhub_core::memory::{CallEnd, CallStart, RecordId};
+use toolhub_core::call_log::{CallEnd, CallStart, RecordId};
+use toolhub_core::lang::LocalizedText;
 use toolhub_core::ports::StoreError;
 
+pub(super) use pending_entries::{Batch, MoveStep, PendingEntries, is_new};
 pub(super) use replay::replay;
-pub(super) use waiting::{Batch, Turn, Waiting, is_new};
 
-use self::waiting::Held;
+use self::pending_entries::EntryResources;
 use super::SqliteStore;
 use crate::journal::{Kind, Tail};
 use crate::options::Durability;
 use crate::queue::{Queue, closed};
 
 /// Maximum time that a call waits for room in the journal.
-const PATIENCE: Duration = Duration::from_secs(5);
+const CAPACITY_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Maximum number of groups that a caller appends on behalf of others.
-const ROUNDS: usize = 3;
+const MAX_APPEND_ROUNDS: usize = 3;
 
 type Reply = oneshot::Sender<Result<(), StoreError>>;
 
@@ -61,7 +61,7 @@ struct State {
 /// State shared with the appender thread.
 struct Shared {
     state: Mutex<State>,
-    bell: Condvar,
+    wakeup: Condvar,
 }
 
 impl Shared {
@@ -86,7 +86,7 @@ impl Shared {
                         std::mem::swap(&mut state.work, &mut spare);
                         break appender;
                     }
-                    state = self.bell.wait(state).unwrap_or_else(PoisonError::into_inner);
+                    state = self.wakeup.wait(state).unwrap_or_else(PoisonError::into_inner);
                 }
             };
             appender.append(&mut spare);
@@ -97,7 +97,7 @@ impl Shared {
     /// Appends the entries and those that arrive meanwhile, on the caller's thread; the appender thread does the
     /// rest.
     fn append_now(&self, mut appender: Appender, mut work: Work) {
-        for _ in 0..ROUNDS {
+        for _ in 0..MAX_APPEND_ROUNDS {
             appender.append(&mut work);
             let mut state = self.state();
             if state.work.jobs.is_empty() {
@@ -105,7 +105,7 @@ impl Shared {
                 state.work = work;
                 state.appender = Some(appender);
                 if state.closed {
-                    self.bell.notify_one();
+                    self.wakeup.notify_one();
                 }
                 return;
             }
@@ -113,14 +113,14 @@ impl Shared {
         }
         appender.append(&mut work);
         self.state().appender = Some(appender);
-        self.bell.notify_one();
+        self.wakeup.notify_one();
     }
 }
 
 /// An intent journal with its appender thread.
 pub(super) struct Journal {
     shared: Arc<Shared>,
-    waiting: Arc<Waiting>,
+    waiting: Arc<PendingEntries>,
     /// Whether callers append their own entries.
     inline: bool,
     thread: Option<JoinHandle<()>>,
@@ -142,7 +142,7 @@ impl Journal {
             tail: Tail::new(Arc::clone(&store.journals), Kind::Intents, store.options.durability),
         };
         let state = State { work: Work::default(), appender: Some(appender), closed: false };
-        let shared = Arc::new(Shared { state: Mutex::new(state), bell: Condvar::new() });
+        let shared = Arc::new(Shared { state: Mutex::new(state), wakeup: Condvar::new() });
         let appending = Arc::clone(&shared);
         let thread = super::spawn("store-journal", move || appending.append_on())?;
         let inline = matches!(store.options.durability, Durability::Program);
@@ -152,7 +152,7 @@ impl Journal {
     /// Appends the start of a call, and waits until it survives the end of the process.
     pub(super) async fn begin(&self, start: CallStart) -> Result<(), StoreError> {
         let room = Arc::clone(&self.waiting.room).acquire_owned();
-        let room = tokio::time::timeout(PATIENCE, room)
+        let room = tokio::time::timeout(CAPACITY_TIMEOUT, room)
             .await
             .map_err(|_| StoreError("too many calls wait to be written".into()))?
             .map_err(|_| closed())?;
@@ -181,7 +181,7 @@ impl Journal {
 
     /// Appends the end of a call that was started here, without waiting. Returns `Err(end)` if no such call is
     /// running.
-    pub(super) fn note(&self, end: CallEnd) -> Result<(), Box<CallEnd>> {
+    pub(super) fn append_end(&self, end: CallEnd) -> Result<(), Box<CallEnd>> {
         if !self.waiting.runs(&end.record) {
             return Err(Box::new(end));
         }
@@ -222,7 +222,7 @@ impl Journal {
         let ring = state.work.jobs.len() == 1 && state.appender.is_some();
         drop(state);
         if ring {
-            self.shared.bell.notify_one();
+            self.shared.wakeup.notify_one();
         }
         Ok(())
     }
@@ -230,7 +230,7 @@ impl Journal {
     /// Rejects new entries and waits until all queued ones are appended.
     pub(super) fn close(&mut self) {
         self.shared.state().closed = true;
-        self.shared.bell.notify_one();
+        self.shared.wakeup.notify_one();
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }
@@ -246,7 +246,7 @@ impl Drop for Journal {
 /// A start entry whose reply the caller has not received. Withdraws it if the caller stops waiting, because the call
 /// is then not made. If the reply cannot be sent, the appender withdraws the entry.
 struct Unclaimed<'a> {
-    waiting: &'a Waiting,
+    waiting: &'a PendingEntries,
     /// `None` once the reply is received.
     record: Option<RecordId>,
     answer: oneshot::Receiver<Result<(), StoreError>>,
@@ -264,7 +264,7 @@ impl Drop for Unclaimed<'_> {
 
 /// Appends entries, and replies to waiting callers.
 struct Appender {
-    waiting: Arc<Waiting>,
+    waiting: Arc<PendingEntries>,
     queue: Arc<Queue>,
     tail: Tail,
 }
@@ -285,7 +285,7 @@ impl Appender {
         let segment = match self.tail.append(&mut [IoSlice::new(lines)]) {
             Ok(range) => range.segment,
             Err(error) => {
-                let why = told(&error);
+                let why = append_error(&error);
                 for job in jobs.drain(..) {
                     let reply = match job {
                         Job::Begin(_, reply, _) | Job::Settle(reply) => Some(reply),
@@ -306,7 +306,7 @@ impl Appender {
             match job {
                 Job::Begin(start, reply, room) => {
                     let record = start.record.clone();
-                    wake |= self.waiting.begin(start, Held { segment, _room: Some(room) });
+                    wake |= self.waiting.begin(start, EntryResources { segment, _room: Some(room) });
                     if reply.send(Ok(())).is_err() {
                         // The caller has gone, so that the call will not be made.
                         self.waiting.withdraw(&record);
@@ -314,7 +314,10 @@ impl Appender {
                 }
                 Job::Settle(reply) => drop(reply.send(Ok(()))),
                 Job::End(end, reply) => {
-                    wake |= self.waiting.end(end, Some(Held { segment, _room: None })).unwrap_or_default();
+                    wake |= self
+                        .waiting
+                        .end(end, Some(EntryResources { segment, _room: None }))
+                        .unwrap_or_default();
                     if let Some(reply) = reply {
                         let _ = reply.send(Ok(()));
                     }
@@ -327,10 +330,10 @@ impl Appender {
     }
 }
 
-fn told(error: &io::Error) -> Text {
+fn append_error(error: &io::Error) -> LocalizedText {
     match error.kind() {
         io::ErrorKind::StorageFull => super::disk_full(),
-        _ => Text::new(
+        _ => LocalizedText::new(
             format!("the journal could not be written: {error}"),
             format!("无法写入日志文件：{error}"),
         ),

@@ -5,19 +5,19 @@ use std::path::Path;
 use std::time::SystemTime;
 
 use rusqlite::{Connection, TransactionBehavior};
-use toolhub_core::memory::RecordId;
+use toolhub_core::call_log::RecordId;
 
 use super::line::{self, Entry};
 use crate::blocks::frame;
 use crate::journal::Kind;
-use crate::journal::folder::{JournalFile, left_by_dead};
+use crate::journal::folder::{JournalFile, journals_of_dead_stores};
 use crate::options::Retention;
 use crate::owner::OwnerId;
 use crate::rows::{cutoff, from_micros, micros};
 use crate::sqlite::blocks::{self, Sums};
-use crate::sqlite::calls::{self, Finished};
+use crate::sqlite::calls::{self, FinishResult};
 use crate::sqlite::{housekeeping, statistics};
-use crate::write::Note;
+use crate::write::FinishedCall;
 
 /// Moves the journal entries of dead stores. Idempotent, also if two stores do it at the same time: each call counts
 /// once.
@@ -28,7 +28,7 @@ pub(in crate::sqlite) fn replay(
     retention: &Retention,
 ) -> rusqlite::Result<()> {
     for kind in [Kind::Intents, Kind::Calls] {
-        for file in left_by_dead(folder, own, kind) {
+        for file in journals_of_dead_stores(folder, own, kind) {
             // A missing file was replayed by another store.
             let Ok(bytes) = std::fs::read(&file.path) else { continue };
             match kind {
@@ -65,7 +65,7 @@ fn replay_intents(
             Entry::Begun(start) if micros(start.at) < too_old => {}
             Entry::Begun(start) => drop(calls::begin(&transaction, &start, file.owner)?),
             Entry::Ended(end) => {
-                if let Finished::Now { began, kept } = calls::finish(&transaction, &end)? {
+                if let FinishResult::Now { began, kept } = calls::finish(&transaction, &end)? {
                     sums.counted.count(&end.attempts, from_micros(began));
                     sums.output_bytes += kept;
                 }
@@ -92,7 +92,7 @@ fn replay_calls(
         if is_stored || micros(frame.start.at) < too_old {
             continue;
         }
-        let note = Note { start: frame.start, end: frame.end };
+        let note = FinishedCall { start: frame.start, end: frame.end };
         if let Some(kept) = calls::note(&transaction, &note, file.owner)? {
             sums.counted.count(&note.end.attempts, note.start.at);
             sums.output_bytes += kept;

@@ -2,7 +2,7 @@
 
 use super::*;
 
-use toolhub_core::memory::{CallHistory as _, CallLog as _, CallQuery};
+use toolhub_core::call_log::{CallHistory as _, CallLog as _, CallQuery};
 
 use crate::blocks::tests::call;
 use crate::options::StoreOptions;
@@ -26,7 +26,7 @@ fn take_appender(journal: &Journal) -> Appender {
 
 fn put_back(journal: &Journal, appender: Appender) {
     journal.shared.state().appender = Some(appender);
-    journal.shared.bell.notify_one();
+    journal.shared.wakeup.notify_one();
 }
 
 /// A call that is not made must not appear in the history, neither as running nor, later, as unknown.

@@ -3,7 +3,7 @@
 use rmcp::model::{ElicitResult, ErrorData};
 use serde_json::{Value, json};
 
-use super::{Arguments, Fixture, Outcome, done, say};
+use super::{Arguments, Fixture, Outcome, done, text_content};
 use crate::exchange::{Exchange, Step};
 use crate::questions;
 
@@ -56,7 +56,7 @@ const ONLY: &str = "answer";
 
 fn sample(exchange: &Exchange, prompt: &str) -> Result<Step<Outcome>, ErrorData> {
     if let Some(said) = exchange.sampled(ONLY) {
-        return done(say(format!("LLM response: {said}")));
+        return done(text_content(format!("LLM response: {said}")));
     }
     Step::ask([(ONLY, questions::prompt(prompt))])
 }
@@ -69,7 +69,10 @@ fn elicit(
 ) -> Result<Step<Outcome>, ErrorData> {
     if let Some(ElicitResult { action, content, .. }) = exchange.elicited(ONLY) {
         let shown = json!({"action": action, "content": content});
-        return done(say(format!("{before}: action={}, content={}", shown["action"], shown["content"])));
+        return done(text_content(format!(
+            "{before}: action={}, content={}",
+            shown["action"], shown["content"]
+        )));
     }
     Step::ask([(ONLY, questions::form(message, schema))])
 }

@@ -2,7 +2,7 @@
 
 use rmcp::model::{ErrorData, ResourceUpdatedNotificationParam};
 
-use super::{Arguments, Fixture, Outcome, done, say};
+use super::{Arguments, Fixture, Outcome, done, text_content};
 use crate::exchange::{Exchange, Step};
 use crate::resources::WATCHED;
 use crate::world::Change;
@@ -39,7 +39,7 @@ pub(super) const EXTRA: Fixture = Fixture {
     name: "test_added_tool",
     description: "Is there after every other change of the list",
     arguments: Arguments::None,
-    step: |_| done(say("I was added")),
+    step: |_| done(text_content("I was added")),
 };
 
 /// Modern clients get changes through subscriptions; a legacy client is notified in its session, of a resource only if
@@ -48,7 +48,7 @@ fn tell(exchange: &Exchange, change: Change) -> Result<Step<Outcome>, ErrorData>
     exchange.world.tell(change.clone());
     let unwatched = matches!(&change, Change::Resource(uri) if !exchange.session.watches(uri));
     if exchange.is_modern() || unwatched {
-        return done(say("Changed"));
+        return done(text_content("Changed"));
     }
     let peer = exchange.context.peer.clone();
     Ok(Step::Done(Outcome::Later(Box::pin(async move {
@@ -60,6 +60,6 @@ fn tell(exchange: &Exchange, change: Change) -> Result<Step<Outcome>, ErrorData>
             }
         };
         told.map_err(|error| ErrorData::internal_error(error.to_string(), None))?;
-        Ok(say("Changed"))
+        Ok(text_content("Changed"))
     }))))
 }

@@ -2,7 +2,7 @@
 
 use rmcp::model::{CallToolResult, ContentBlock, ErrorData, ResourceContents};
 
-use super::{Arguments, Fixture, Outcome, done, say};
+use super::{Arguments, Fixture, Outcome, done, text_content};
 use crate::exchange::{Exchange, Step};
 use crate::media::{PNG, WAV};
 
@@ -11,7 +11,7 @@ pub(super) const FIXTURES: &[Fixture] = &[
         name: "test_simple_text",
         description: "Answers with a text",
         arguments: Arguments::None,
-        step: |_| done(say("This is a simple text response for testing.")),
+        step: |_| done(text_content("This is a simple text response for testing.")),
     },
     Fixture {
         name: "test_image_content",
@@ -50,7 +50,7 @@ pub(super) const FIXTURES: &[Fixture] = &[
         name: "greet",
         description: "Greets somebody",
         arguments: Arguments::Required(&[("name", "string")]),
-        step: |exchange| done(say(format!("Hello, {}!", exchange.text("name")?))),
+        step: |exchange| done(text_content(format!("Hello, {}!", exchange.text("name")?))),
     },
 ];
 

@@ -118,7 +118,7 @@ impl Arguments {
     }
 }
 
-fn say(text: impl Into<String>) -> CallToolResult {
+fn text_content(text: impl Into<String>) -> CallToolResult {
     CallToolResult::success(vec![ContentBlock::text(text)])
 }
 

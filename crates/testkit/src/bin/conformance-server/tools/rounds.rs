@@ -4,7 +4,7 @@ use rmcp::model::{ErrorData, InputRequiredResult};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{Arguments, Fixture, Outcome, done, say};
+use super::{Arguments, Fixture, Outcome, done, text_content};
 use crate::exchange::{Exchange, Step};
 use crate::questions::{field, prompt, questions, roots};
 
@@ -96,28 +96,28 @@ fn ask_with<const N: usize>(
 
 fn greet(exchange: &Exchange) -> Result<Step<Outcome>, ErrorData> {
     match text_field(exchange, "user_name", "name")? {
-        Some(name) => done(say(format!("Hello, {name}!"))),
+        Some(name) => done(text_content(format!("Hello, {name}!"))),
         None => Step::ask([("user_name", field("What is your name?", "name", "string"))]),
     }
 }
 
 fn ask_capital(exchange: &Exchange) -> Result<Step<Outcome>, ErrorData> {
     match exchange.sampled("capital_question") {
-        Some(said) => done(say(said)),
+        Some(said) => done(text_content(said)),
         None => Step::ask([("capital_question", prompt("What is the capital of France?"))]),
     }
 }
 
 fn ask_roots(exchange: &Exchange) -> Result<Step<Outcome>, ErrorData> {
     match exchange.roots("client_roots") {
-        Some(roots) => done(say(format!("{} root(s): {}", roots.len(), roots.join(", ")))),
+        Some(roots) => done(text_content(format!("{} root(s): {}", roots.len(), roots.join(", ")))),
         None => Step::ask([("client_roots", roots())]),
     }
 }
 
 fn confirm(exchange: &Exchange) -> Result<Step<Outcome>, ErrorData> {
     match (State::open(exchange)?, exchange.field("confirm", "ok")?) {
-        (Some(State::Confirming), Some(ok)) => done(say(format!("state-ok, confirmed: {ok}"))),
+        (Some(State::Confirming), Some(ok)) => done(text_content(format!("state-ok, confirmed: {ok}"))),
         _ => ask_with(exchange, [("confirm", field("Please confirm", "ok", "boolean"))], &State::Confirming),
     }
 }
@@ -127,7 +127,7 @@ fn ask_everything(exchange: &Exchange) -> Result<Step<Outcome>, ErrorData> {
     let name = text_field(exchange, "user_name", "name")?;
     let answers = (name, exchange.sampled("greeting"), exchange.roots("client_roots"));
     if let (Some(State::AskingEverything), (Some(name), Some(greeting), Some(roots))) = (state, answers) {
-        return done(say(format!("{greeting} {name}, you work in {}", roots.join(", "))));
+        return done(text_content(format!("{greeting} {name}, you work in {}", roots.join(", "))));
     }
     let asked = [
         ("user_name", field("What is your name?", "name", "string")),
@@ -144,7 +144,7 @@ fn ask_twice(exchange: &Exchange) -> Result<Step<Outcome>, ErrorData> {
     };
     match State::open(exchange)? {
         Some(State::AskingColor { name }) => match text_field(exchange, "step2", "color")? {
-            Some(said) => done(say(format!("{name} likes {said}"))),
+            Some(said) => done(text_content(format!("{name} likes {said}"))),
             None => color(name),
         },
         Some(State::AskingName) if let Some(name) = text_field(exchange, "step1", "name")? => color(name),
@@ -165,7 +165,7 @@ fn ask_what_is_possible(exchange: &Exchange) -> Result<Step<Outcome>, ErrorData>
         open.append(&mut questions([("user_name", field("What is your name?", "name", "string"))])?);
     }
     if open.is_empty() {
-        return done(say("Everything that you can be asked is answered"));
+        return done(text_content("Everything that you can be asked is answered"));
     }
     Ok(Step::Ask(InputRequiredResult::from_input_requests(open)))
 }

@@ -2,20 +2,20 @@
 
 use serde_json::{Value, json};
 
-use super::{Arguments, Fixture, done, say};
+use super::{Arguments, Fixture, done, text_content};
 
 pub(super) const FIXTURES: &[Fixture] = &[
     Fixture {
         name: "json_schema_2020_12_tool",
         description: "Has a schema with what came with JSON Schema 2020-12",
         arguments: Arguments::Schema(contact),
-        step: |exchange| done(say(Value::Object(exchange.arguments.clone()).to_string())),
+        step: |exchange| done(text_content(Value::Object(exchange.arguments.clone()).to_string())),
     },
     Fixture {
         name: "test_custom_headers",
         description: "Has an argument that is also sent as a header",
         arguments: Arguments::Schema(region),
-        step: |exchange| done(say(format!("region: {}", exchange.text("region")?))),
+        step: |exchange| done(text_content(format!("region: {}", exchange.text("region")?))),
     },
 ];
 

@@ -9,7 +9,7 @@ use rmcp::model::{
 };
 use rmcp::service::RequestContext;
 
-use super::{Arguments, Fixture, Outcome, say};
+use super::{Arguments, Fixture, Outcome, text_content};
 use crate::exchange::{Exchange, Step};
 use crate::http;
 
@@ -59,7 +59,7 @@ fn log(exchange: &Exchange) -> Result<Step<Outcome>, ErrorData> {
                 notify(&context, ServerNotification::LoggingMessageNotification(told)).await?;
             }
         }
-        Ok(say("Tool with logging executed successfully"))
+        Ok(text_content("Tool with logging executed successfully"))
     }))))
 }
 
@@ -76,7 +76,7 @@ fn tell_progress(exchange: &Exchange) -> Result<Step<Outcome>, ErrorData> {
                 context.peer.notify_progress(told).await.map_err(unsent)?;
             }
         }
-        Ok(say("Tool with progress executed successfully"))
+        Ok(text_content("Tool with progress executed successfully"))
     }))))
 }
 
@@ -96,7 +96,7 @@ fn cut_stream(exchange: &Exchange) -> Result<Step<Outcome>, ErrorData> {
 }
 
 fn answer_after_cut() -> CallToolResult {
-    say("Reconnection test completed successfully")
+    text_content("Reconnection test completed successfully")
 }
 
 async fn notify(

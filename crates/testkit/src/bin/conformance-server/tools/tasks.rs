@@ -7,7 +7,7 @@ use rmcp::model::{CallToolResult, ClientCapabilities, ContentBlock, ErrorData};
 use rmcp::task_manager::{TaskContext, TaskExit, TaskFuture};
 use serde_json::Value;
 
-use super::{Arguments, Fixture, Outcome, done, say};
+use super::{Arguments, Fixture, Outcome, done, text_content};
 use crate::exchange::{Exchange, Step};
 use crate::questions::{field, question};
 
@@ -89,7 +89,7 @@ fn slow_compute(exchange: &Exchange) -> Result<Step<Outcome>, ErrorData> {
     let seconds = exchange.arguments.get("seconds").and_then(Value::as_f64);
     let time = seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
     let time = time.ok_or_else(|| ErrorData::invalid_params("`seconds` must be a number of them", None))?;
-    let result = say(format!("{} took {} s", exchange.text("label")?, time.as_secs_f64()));
+    let result = text_content(format!("{} took {} s", exchange.text("label")?, time.as_secs_f64()));
     if takes_tasks(exchange) {
         return as_task(exchange, move |task| {
             Box::pin(async move {
@@ -109,7 +109,7 @@ fn confirm_delete(exchange: &Exchange) -> Result<Step<Outcome>, ErrorData> {
     let asked = field(&format!("Delete {file}?"), "confirm", "boolean");
     let finish = move |answer: &Value| {
         let confirmed = answer.pointer("/content/confirm") == Some(&Value::Bool(true));
-        say(format!("{file} is {}", if confirmed { "deleted" } else { "kept" }))
+        text_content(format!("{file} is {}", if confirmed { "deleted" } else { "kept" }))
     };
     if takes_tasks(exchange) {
         let asked = question(asked)?;
@@ -126,7 +126,8 @@ fn confirm_delete(exchange: &Exchange) -> Result<Step<Outcome>, ErrorData> {
 fn multi_input(exchange: &Exchange) -> Result<Step<Outcome>, ErrorData> {
     let (name, color) =
         (field("What is your name?", "name", "string"), field("Which color?", "color", "string"));
-    let finish = |name: &Value, color: &Value| say(format!("{} and {}", name["content"], color["content"]));
+    let finish =
+        |name: &Value, color: &Value| text_content(format!("{} and {}", name["content"], color["content"]));
     if takes_tasks(exchange) {
         let (name, color) = (question(name)?, question(color)?);
         return as_task(exchange, move |task| {
@@ -149,5 +150,5 @@ fn ask_then_work(exchange: &Exchange) -> Result<Step<Outcome>, ErrorData> {
     let Some(name) = exchange.field("user_name", "name")? else {
         return Step::ask([("user_name", field("What is your name?", "name", "string"))]);
     };
-    as_task(exchange, move |_| Box::pin(async move { Ok(say(format!("Worked for {name}"))) }))
+    as_task(exchange, move |_| Box::pin(async move { Ok(text_content(format!("Worked for {name}"))) }))
 }

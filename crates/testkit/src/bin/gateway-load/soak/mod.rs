@@ -46,6 +46,8 @@ impl Gateway {
         let mut command = Command::new(program);
         command.arg("--config").arg(folder.join("toolhub.toml")).arg("--home").arg(folder.join("home"));
         command.args(["--json", "serve", "--bind", "127.0.0.1:0"]);
+        // Without jemalloc: every arena of glibc keeps freed memory of its own, so that many of them reach their size only after minutes.
+        command.env("MALLOC_ARENA_MAX", "2");
         let words = fs::File::create(folder.join("stderr"))?;
         let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(words).spawn()?;
         let mut line = String::new();

@@ -1,0 +1,88 @@
+//! `toolhub prompt`: the exact prompt for a model, and its approximate number of tokens.
+
+use toolhub::{AskOptions, Hub, NobodyThere};
+use toolhub_agent::prompt::{Prompt, Purpose, Wanted, prompt};
+use toolhub_core::model::{OfferedTool, ToolPresentation};
+use toolhub_core::{Lang, RawJson, RawObject};
+use toolhub_llm::ToolCalls;
+
+use crate::app::App;
+use crate::args::ask::{FormatArg, PromptArgs};
+use crate::commands::tools::plural;
+use crate::exit::{Exit, UsageError};
+
+pub(crate) async fn run(app: &App, args: PromptArgs) -> anyhow::Result<Exit> {
+    let hub = app.hub().await?;
+    let settings = hub
+        .agent_settings(args.agent.as_deref())
+        .map_err(|error| anyhow::Error::from(UsageError(error.to_string())))?;
+    let options = AskOptions { lang: app.lang(), ..AskOptions::default() };
+    let desk = hub.desk(&settings, (&options, &NobodyThere));
+    let examples = hub.examples().await;
+    let wanted = Wanted {
+        purpose: if args.plan { Purpose::Plan } else { Purpose::Talk },
+        query: args.query.as_deref(),
+        tool_presentation: format(args.format, hub),
+        instructions: settings.instructions.as_deref(),
+        budget: args.budget.unwrap_or(desk.budget.prompt_tokens),
+        lang: spoken(app, args.query.as_deref()),
+        examples: &examples,
+    };
+    let prompt = prompt(&desk, wanted).await;
+    show(app, &prompt);
+    Ok(Exit::Done)
+}
+
+/// The given format; otherwise that of the configured model; text without a model.
+fn format(asked: Option<FormatArg>, hub: &Hub) -> ToolPresentation {
+    let configured = hub
+        .settings()
+        .llm
+        .as_ref()
+        .filter(|llm| llm.is_enabled())
+        .map(|llm| llm.tool_calls.unwrap_or_default());
+    match (asked, configured) {
+        (Some(FormatArg::Text), _) | (None, None | Some(ToolCalls::Text)) => ToolPresentation::InSystemPrompt,
+        (Some(FormatArg::Native), _) | (None, Some(ToolCalls::Native)) => ToolPresentation::Native,
+    }
+}
+
+fn spoken(app: &App, query: Option<&str>) -> Lang {
+    match query {
+        Some(query) => toolhub_agent::spoken(query),
+        None => app.lang(),
+    }
+}
+
+fn show(app: &App, prompt: &Prompt) {
+    let apart = prompt.tool_presentation == ToolPresentation::Native;
+    let definition = |tool: &OfferedTool| {
+        RawObject::default()
+            .with("name", tool.name.as_str())
+            .with("description", tool.description.as_str())
+            .with("parameters", tool.schema.clone())
+    };
+    let tools: Vec<RawObject> = prompt.tools.iter().map(definition).collect();
+    let (shown, total, tokens) = (prompt.tools.len(), prompt.total, prompt.tokens);
+    if app.screen.json {
+        let value = RawObject::default()
+            .with("system", prompt.system.as_str())
+            .with("tools", RawJson::of(&tools))
+            .with("sent_apart", apart)
+            .with("shown", RawJson::of(&shown))
+            .with("total", RawJson::of(&total))
+            .with("tokens", RawJson::of(&tokens));
+        app.screen.json(&value.into_raw());
+        return;
+    }
+    app.screen.verbatim(&prompt.system);
+    if apart {
+        for tool in tools {
+            app.screen.verbatim(tool.into_raw().get());
+        }
+    }
+    app.screen.note(&app.lang().choose(
+        format!("{shown} of {}, about {tokens} tokens", plural(total, "tool")),
+        format!("{total} 个工具中的 {shown} 个，约 {tokens} 词元"),
+    ));
+}

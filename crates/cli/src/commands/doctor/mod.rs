@@ -1,0 +1,257 @@
+//! `toolhub doctor`: checks the installation and reports each problem with its fix.
+
+pub(crate) mod model;
+pub(crate) mod sandbox;
+pub(crate) mod skills;
+
+use std::collections::HashSet;
+use std::io::Write as _;
+use std::path::Path;
+
+use toolhub::settings::folder_note;
+use toolhub::{Hub, free_bytes};
+use toolhub_core::tool::Trust;
+use toolhub_core::{Localize as _, RawJson, RawObject, Source};
+use toolhub_engine::Entry;
+
+use crate::app::App;
+use crate::args::DoctorArgs;
+use crate::commands::servers::{exit_of, test_all};
+use crate::commands::tools::plural;
+use crate::exit::Exit;
+use crate::render::findings;
+use crate::render::screen::{BAD, GOOD, ODD};
+
+/// The result of a check.
+#[derive(Clone, Copy)]
+pub(crate) enum Finding {
+    Good,
+    Odd,
+    Bad,
+}
+
+/// The results of all checks so far.
+pub(crate) struct Report<'a> {
+    app: &'a App,
+    checks: Vec<RawObject>,
+    told: HashSet<String>,
+    worst: Exit,
+}
+
+/// The minimum free space for the data folder.
+const MIN_FREE_BYTES: u64 = 64 << 20;
+
+impl Report<'_> {
+    pub(crate) fn add(&mut self, what: &str, finding: Finding, text: &str) {
+        let (word, sign, style) = match finding {
+            Finding::Good => ("ok", "✓", GOOD),
+            Finding::Odd => ("warning", "!", ODD),
+            Finding::Bad => ("problem", "✗", BAD),
+        };
+        // Several checks may report the same problem.
+        if !self.told.insert(text.to_owned()) {
+            return;
+        }
+        let check = RawObject::default().with("check", what).with("status", word).with("text", text);
+        self.checks.push(check);
+        if !self.app.screen.json {
+            self.app.screen.line(&format!("{style}{sign}{style:#} {text}"));
+        }
+    }
+
+    pub(crate) fn problem(&mut self, what: &str, text: &str, exit: Exit) {
+        self.add(what, Finding::Bad, text);
+        if self.worst == Exit::Done {
+            self.worst = exit;
+        }
+    }
+}
+
+pub(crate) async fn run(app: &App, args: &DoctorArgs) -> anyhow::Result<Exit> {
+    let mut report = Report { app, checks: Vec::new(), told: HashSet::new(), worst: Exit::Done };
+    look(app, args, &mut report).await?;
+    if app.screen.json {
+        let shown = RawObject::default()
+            .with("ok", report.worst == Exit::Done)
+            .with("checks", RawJson::of(&report.checks));
+        app.screen.json(&shown.into_raw());
+    }
+    Ok(report.worst)
+}
+
+async fn look(app: &App, args: &DoctorArgs, report: &mut Report<'_>) -> anyhow::Result<()> {
+    let lang = app.lang();
+    let hub = match app.hub().await {
+        Ok(hub) => hub,
+        Err(error) => {
+            report.problem("config", &error.localize(lang), Exit::Usage);
+            return Ok(());
+        }
+    };
+    let places = hub.places();
+    let config = places.config.display();
+    let text = match places.config.is_file() {
+        true => lang.choose(format!("config: `{config}`"), format!("配置：`{config}`")),
+        false => lang.choose(
+            format!("config: defaults (no `{config}`, none is needed)"),
+            format!("配置：默认值（没有 `{config}`，也不需要）"),
+        ),
+    };
+    report.add("config", Finding::Good, &text);
+    match places.workspace.notice(app.global.config.as_deref()) {
+        Some(notice) => report.add("workspace", Finding::Odd, &notice.localize(lang)),
+        None if places.workspace.is_trusted_here() => {
+            report.add("workspace", Finding::Good, lang.choose("this folder: trusted", "此文件夹：已信任"));
+        }
+        None => {}
+    }
+    let home = places.home.display();
+    if let Some(problem) = hub.store_problem() {
+        let problem = problem.localize(lang);
+        let text = lang.choose(format!("data: {problem}"), format!("数据：{problem}"));
+        report.problem("store", &text, Exit::Failed);
+    } else if let Err(error) = try_writing(&places.home) {
+        let text = lang.choose(
+            format!("data: `{home}` cannot be written ({error}); free some space, or choose another folder with `--home`"),
+            format!("数据：无法写入 `{home}`（{error}）；请释放空间，或用 `--home` 换一个文件夹"),
+        );
+        report.problem("store", &text, Exit::Failed);
+    } else if let Some(free) = free_bytes(&places.home).filter(|free| *free < MIN_FREE_BYTES) {
+        let mib = free >> 20;
+        let text = lang.choose(
+            format!("data: `{home}` has only {mib} MiB left; free some space"),
+            format!("数据：`{home}` 只剩 {mib} MiB；请释放空间"),
+        );
+        report.add("store", Finding::Odd, &text);
+    } else {
+        report.add(
+            "store",
+            Finding::Good,
+            &lang.choose(format!("data: `{home}`"), format!("数据：`{home}`")),
+        );
+    }
+    let servers = hub.servers();
+    let folder = folder_note(servers.iter().map(|view| &view.spec), hub.places());
+    for note in hub.notes().iter().chain(&folder).filter(|note| Some(*note) != hub.store_problem()) {
+        report.add("note", Finding::Odd, &note.localize(lang));
+    }
+    let native = hub.catalog().iter().filter(|entry| entry.tool.source == Source::Native).count();
+    let folders = hub.settings().folders(&places.config);
+    let missing: Vec<String> = folders
+        .iter()
+        .filter(|folder| !folder.is_dir())
+        .map(|folder| format!("`{}`", folder.display()))
+        .collect();
+    let native = lang.choose(format!("native: {}", plural(native, "tool")), format!("内置：{native} 个工具"));
+    report.add("native", Finding::Good, &native);
+    if !missing.is_empty() {
+        let missing = missing.join(", ");
+        let text = lang.choose(
+            format!("`[native] folders` names {missing}, which is not there"),
+            format!("`[native] folders` 中的 {missing} 不存在"),
+        );
+        report.problem("native", &text, Exit::Usage);
+    }
+    skills::look(app, hub, report);
+    sandbox::look(app, hub, report);
+    let enabled = hub.servers().into_iter().filter(|server| server.spec.enabled);
+    let ids: Vec<String> = enabled.map(|server| server.spec.id.as_str().to_owned()).collect();
+    if ids.is_empty() {
+        let text = lang.choose(
+            "servers: none; add one with `toolhub servers add`",
+            "服务器：无；用 `toolhub servers add` 添加",
+        );
+        report.add("servers", Finding::Good, text);
+    }
+    let tested = app.interruptible(test_all(app, hub, ids)).await?;
+    if report.worst == Exit::Done {
+        report.worst = exit_of(&tested);
+    }
+    for test in tested {
+        // Already printed; added for `--json`.
+        let (status, text) = match &test.result {
+            Ok(list) => ("ok", format!("{}: {}", test.id, plural(list.tools.len(), "tool"))),
+            Err(error) => ("problem", error.brief(lang)),
+        };
+        let check = RawObject::default().with("check", "server").with("id", test.id.as_str());
+        report.checks.push(check.with("status", status).with("text", text));
+    }
+    approvals(app, hub, report);
+    agents(app, hub, report);
+    for trouble in hub.profile_troubles() {
+        report.add("profiles", Finding::Odd, &trouble.localize(lang));
+    }
+    model::look(app, hub, args, report).await
+}
+
+/// Checks that a folder is writable with a temporary file.
+fn try_writing(folder: &Path) -> std::io::Result<()> {
+    let mut file = tempfile::NamedTempFile::new_in(folder)?;
+    file.write_all(&[0; 4096])?;
+    file.as_file().sync_all()
+}
+
+/// Reports agents whose lists name unknown tools.
+fn agents(app: &App, hub: &Hub, report: &mut Report<'_>) {
+    let (lang, catalog) = (app.lang(), hub.catalog());
+    let names: Vec<&str> = catalog.iter().map(|entry| entry.tool.name().as_str()).collect();
+    for (agent, settings) in &hub.settings().agents {
+        let allowed = settings.allowed();
+        let strange: Vec<String> = allowed.without(&names).map(|pattern| format!("`{pattern}`")).collect();
+        if strange.is_empty() {
+            continue;
+        }
+        let listed = strange.join(", ");
+        let none = names.iter().all(|name| !allowed.has(name));
+        let (en, zh) = match none {
+            true => ("; it has no tool at all", "；它没有任何可用的工具"),
+            false => ("", ""),
+        };
+        let text = lang.choose(
+            format!("`[agents.{agent}] tools` names {listed}, which no tool is called{en}; `toolhub tools` lists them"),
+            format!("`[agents.{agent}] tools` 中的 {listed} 不是任何工具的名称{zh}；`toolhub tools` 列出所有工具"),
+        );
+        match none {
+            true => report.problem("agents", &text, Exit::Usage),
+            false => report.add("agents", Finding::Odd, &text),
+        }
+    }
+}
+
+/// Reports approved, changed and suspicious tools.
+fn approvals(app: &App, hub: &Hub, report: &mut Report<'_>) {
+    let (lang, catalog) = (app.lang(), hub.catalog());
+    let those = |test: fn(&Entry) -> bool| {
+        let mut found = catalog.iter().map(AsRef::as_ref).filter(move |entry| test(entry)).peekable();
+        found.peek().is_some().then(|| findings::names(found, lang))
+    };
+    let count = hub.approvals().len();
+    if count > 0 {
+        let text =
+            lang.choose(format!("approvals: {}", plural(count, "tool")), format!("批准：{count} 个工具"));
+        report.add("approvals", Finding::Good, &text);
+    }
+    if let Some(names) = those(|entry| entry.tool.trust == Trust::Changed) {
+        let text = lang.choose(
+            format!("changed since approved: {names}; see `toolhub tools diff TOOL`, then `toolhub tools approve TOOL`"),
+            format!("批准后有改动：{names}；见 `toolhub tools diff 工具名`，再用 `toolhub tools approve 工具名`"),
+        );
+        report.add("changed", Finding::Odd, &text);
+    }
+    if let Some(names) =
+        those(|entry| entry.tool.trust == Trust::Quarantined && entry.tool.source != Source::Skill)
+    {
+        let text = lang.choose(
+            format!("held back, as it is not what was approved: {names}; see `toolhub tools diff TOOL`, then `toolhub tools approve TOOL`"),
+            format!("因与批准的定义不同而被隔离：{names}；见 `toolhub tools diff 工具名`，再用 `toolhub tools approve 工具名`"),
+        );
+        report.add("quarantined", Finding::Odd, &text);
+    }
+    if let Some(names) = those(|entry| !entry.findings().is_empty()) {
+        let text = lang.choose(
+            format!("suspicious: {names}; see `toolhub tools show TOOL`"),
+            format!("内容可疑：{names}；见 `toolhub tools show 工具名`"),
+        );
+        report.add("suspicious", Finding::Odd, &text);
+    }
+}

@@ -1,0 +1,88 @@
+//! `toolhub eval plan --model`: plans by a language model, with tools from a file that are never called.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use jiff::civil::Date;
+use toolhub_agent::{Agent, AgentMode, Allowed, Asked, Budget, Desk, NobodyThere, Plan};
+use toolhub_core::finder::{SearchResult, ToolFinder};
+use toolhub_core::lang::LocalizedText;
+use toolhub_core::model::LanguageModel;
+use toolhub_core::outcome::Verification;
+use toolhub_core::ports::{NullSink, ToolCaller};
+use toolhub_core::{BoxFuture, Lang, Outcome, RawObject, Tool, ToolCall, ToolError};
+use toolhub_engine::{Catalog, OutputLimits};
+use toolhub_search::Index;
+
+use crate::commands::eval::plan::search;
+
+/// A model, and the tools for its plans.
+pub(crate) struct ModelPlanner {
+    pub(crate) model: Arc<dyn LanguageModel>,
+    catalog: Arc<Catalog>,
+    finder: Shelf,
+}
+
+impl ModelPlanner {
+    pub(crate) fn new(model: Arc<dyn LanguageModel>, tools: Vec<Tool>, index: Index) -> Self {
+        Self { model, catalog: Arc::new(Catalog::new(tools)), finder: Shelf(index) }
+    }
+
+    pub(crate) async fn plan(&self, request: &str, today: Date) -> Result<Plan, LocalizedText> {
+        let desk = Desk {
+            caller: &Nobody,
+            finder: &self.finder,
+            catalog: Arc::clone(&self.catalog),
+            policy: Default::default(),
+            unavailable: Vec::new(),
+            events: &NullSink,
+            permission: &NobodyThere,
+            allowed: Allowed::default(),
+            lengths: OutputLimits::default(),
+            budget: Budget::default(),
+            conversation: None,
+            folder: std::env::current_dir().unwrap_or_default(),
+            lang: Lang::En,
+            waited: Default::default(),
+        };
+        let agent = Agent {
+            desk,
+            model: Some(self.model.as_ref()),
+            mode: AgentMode::Plan,
+            instructions: None,
+            examples: HashMap::new(),
+            max_tokens: None,
+        };
+        agent.plan(Asked { request, before: &[], today }).await
+    }
+}
+
+/// A tool finder over an index.
+struct Shelf(Index);
+
+impl ToolFinder for Shelf {
+    fn search<'a>(&'a self, request: &'a str, limit: usize) -> BoxFuture<'a, SearchResult> {
+        Box::pin(async move { search(&self.0, request, limit) })
+    }
+
+    fn describe(&self, _: &str) -> Vec<RawObject> {
+        Vec::new()
+    }
+
+    fn similar_names(&self, _: &str) -> Vec<String> {
+        Vec::new()
+    }
+}
+
+/// A tool caller that refuses all calls.
+struct Nobody;
+
+impl ToolCaller for Nobody {
+    fn call(&self, call: ToolCall) -> BoxFuture<'_, Outcome> {
+        Box::pin(async move { Outcome::refused(call.id, call.tool, ToolError::Cancelled) })
+    }
+
+    fn verify<'a>(&'a self, _: &'a ToolCall, _: &'a Outcome) -> BoxFuture<'a, Option<Verification>> {
+        Box::pin(async { None })
+    }
+}

@@ -1,0 +1,312 @@
+//! `toolhub eval plan`: compares the plans of requests with the expected calls. No tool is called.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use jiff::Zoned;
+use jiff::civil::Date;
+use serde::Deserialize;
+use toolhub_agent::judge::{Expected, RESULT, Verdict, judge, judge_offered, wrong_changes};
+use toolhub_agent::plan::{Plan, Slot, Step};
+use toolhub_agent::rules::{self, Candidates};
+use toolhub_core::finder::{SearchHit, SearchResult};
+use toolhub_core::lang::Localize as _;
+use toolhub_core::{Lang, RawJson, RawObject, Tool};
+use toolhub_engine::Tagger;
+use toolhub_search::{Index, Request, Settings};
+
+use crate::app::App;
+use crate::args::eval::EvalPlanArgs;
+use crate::commands::eval::files::{bar, percent, read_lines, read_tool, wrong_line};
+use crate::commands::eval::model::ModelPlanner;
+use crate::exit::{Exit, UsageError};
+use crate::render::table::{Cell, lines};
+
+/// The number of tools that are searched for each part of a request.
+const FOUND: usize = 10;
+/// Update interval of the progress bar.
+const MOVE: Duration = Duration::from_millis(100);
+/// The format of a line in the requests file.
+const SHAPE: &str =
+    "{\"id\", \"request\", \"expected\": [{\"tool\": [names], \"arguments\": {name: [values]}}]}";
+
+/// A request, and its expected calls.
+#[derive(Deserialize)]
+struct Asked {
+    #[serde(default)]
+    id: Option<String>,
+    request: String,
+    expected: Vec<Expected>,
+}
+
+/// The results of all requests.
+#[derive(Default)]
+struct Report {
+    requests: usize,
+    answerable: usize,
+    tool_right: usize,
+    arguments_right: usize,
+    refused_rightly: usize,
+    /// Requests whose plan would make an unrequested change, or a change with wrong arguments.
+    wrong_changes: usize,
+    /// Requests whose correct calls were planned but would not be run.
+    needless_refusals: usize,
+    /// Requests of which a part was dropped silently.
+    dropped: usize,
+    /// For each printed confidence: the number of plans that would be run, and how many of them are correct.
+    calibration: BTreeMap<u8, (usize, usize)>,
+    failures: Vec<Failure>,
+    /// Correct plans, if all are to be shown.
+    right: Vec<Failure>,
+    all: bool,
+    slowest: Duration,
+    total: Duration,
+}
+
+struct Failure {
+    id: String,
+    request: String,
+    plan: Plan,
+    verdict: Verdict,
+    wrong_change: bool,
+}
+
+pub(crate) async fn run(app: &App, args: &EvalPlanArgs) -> anyhow::Result<Exit> {
+    let lang = app.lang();
+    let tools = read_tools(args, lang)?;
+    let mut asked = Vec::new();
+    for (number, line) in read_lines(&args.requests, SHAPE, lang)? {
+        asked.push(line.decode::<Asked>().map_err(|_| wrong_line(&args.requests, number, SHAPE, lang))?);
+    }
+    let index = Index::new(tools.clone(), Settings::default());
+    let planner = match &args.model {
+        None => None,
+        Some(name) => {
+            let model = app.hub().await?.model_named(name).await;
+            let model = model.map_err(|none| UsageError(none.why().localize(lang)))?;
+            Some(ModelPlanner::new(model, tools, index.clone()))
+        }
+    };
+    let today = Zoned::now().date();
+    let mut report = Report { all: args.all, ..Report::default() };
+    let mut unplanned = Vec::new();
+    let asked_count = asked.len();
+    let mut moved = Instant::now();
+    for (done, asked) in asked.iter().enumerate() {
+        if moved.elapsed() >= MOVE {
+            app.screen.status(&bar(done, asked_count));
+            moved = Instant::now();
+        }
+        let begun = Instant::now();
+        let plan = match &planner {
+            None => plan(&asked.request, &index, today),
+            Some(planner) => {
+                let made = app.interruptible(planner.plan(&asked.request, today)).await?;
+                made.unwrap_or_else(|why| {
+                    unplanned.push(why.clone());
+                    Plan { problems: vec![why], ..Plan::default() }
+                })
+            }
+        };
+        report.add(asked, plan, begun.elapsed());
+    }
+    app.screen.hide_status();
+    if let Some(why) = unplanned.first() {
+        // A missing plan counts as a plan without calls, which may be correct by accident.
+        let (count, why) = (unplanned.len(), why.localize(lang));
+        app.screen.warn(&lang.choose(
+            format!("the model made no plan for {count} of {asked_count} requests, first: {why}"),
+            format!("{asked_count} 个请求中有 {count} 个模型没有给出计划，第一个原因：{why}"),
+        ));
+    }
+    if app.screen.json {
+        app.screen.json(&report.json(lang));
+    } else {
+        report.print(app);
+    }
+    Ok(Exit::Done)
+}
+
+/// The tools, with tags assigned as in the hub.
+fn read_tools(args: &EvalPlanArgs, lang: Lang) -> Result<Vec<Tool>, UsageError> {
+    let tagger = Tagger::default();
+    let mut tools = Vec::new();
+    for (number, line) in read_lines(&args.tools, SHAPE, lang)? {
+        let (_, mut tool) = read_tool(&line).ok_or_else(|| wrong_line(&args.tools, number, SHAPE, lang))?;
+        tool.tags = tagger.tags_of(&tool);
+        tools.push(tool);
+    }
+    Ok(tools)
+}
+
+fn plan(request: &str, index: &Index, today: Date) -> Plan {
+    let mut candidates = Candidates::default();
+    for part in rules::sub_requests(request) {
+        let search = search(index, &part, FOUND);
+        candidates.add(part, search);
+    }
+    rules::plan(request, &candidates, today)
+}
+
+/// Searches the tools for a request or a part of one.
+pub(crate) fn search(index: &Index, part: &str, limit: usize) -> SearchResult {
+    let ranking = index.rank(&Request::new(part).limit(limit));
+    let found = |hit: &toolhub_search::Hit<'_>| SearchHit {
+        tool: hit.tool.clone(),
+        score: f64::from(hit.score),
+        parts: Vec::new(),
+    };
+    SearchResult {
+        hits: ranking.hits.iter().map(found).collect(),
+        fits: ranking.fits,
+        confidence: f64::from(ranking.confidence),
+    }
+}
+
+impl Report {
+    fn add(&mut self, asked: &Asked, plan: Plan, took: Duration) {
+        self.requests += 1;
+        self.total += took;
+        self.slowest = self.slowest.max(took);
+        let verdict = judge(&plan, &asked.expected);
+        if asked.expected.is_empty() {
+            self.refused_rightly += usize::from(verdict.arguments);
+        } else {
+            self.answerable += 1;
+            self.tool_right += usize::from(verdict.tools);
+            self.arguments_right += usize::from(verdict.arguments);
+        }
+        let wrong_change = !wrong_changes(&plan, &asked.expected).is_empty();
+        self.wrong_changes += usize::from(wrong_change);
+        let offered = judge_offered(&plan, &asked.expected).arguments;
+        self.needless_refusals += usize::from(!asked.expected.is_empty() && offered && !verdict.arguments);
+        let run = plan.runnable().count();
+        self.dropped += usize::from(run > 0 && run < asked.expected.len() && !plan.holds_back());
+        if let Some(confidence) = plan.confidence.filter(|_| run > 0 && !plan.holds_back()) {
+            let printed = self.calibration.entry((confidence * 100.0).round() as u8).or_default();
+            printed.0 += 1;
+            printed.1 += usize::from(verdict.arguments);
+        }
+        let id = asked.id.clone().unwrap_or_else(|| self.requests.to_string());
+        let shown = Failure { id, request: asked.request.clone(), plan, verdict, wrong_change };
+        if !verdict.arguments {
+            self.failures.push(shown);
+        } else if self.all {
+            self.right.push(shown);
+        }
+    }
+
+    /// The rates; `None` without requests that count for them.
+    fn shares(&self) -> [(&'static str, Option<f64>); 3] {
+        let share = |part: usize, whole: usize| (whole > 0).then(|| part as f64 / whole as f64);
+        [
+            ("tool_right", share(self.tool_right, self.answerable)),
+            ("arguments_right", share(self.arguments_right, self.answerable)),
+            ("refused_rightly", share(self.refused_rightly, self.requests - self.answerable)),
+        ]
+    }
+
+    fn json(&self, lang: Lang) -> RawJson {
+        let mut shown = RawObject::default().with("requests", RawJson::of(&self.requests));
+        for (name, share) in self.shares() {
+            shown.set(name, RawJson::of(&share));
+        }
+        for (name, count) in self.counts() {
+            shown.set(name, RawJson::of(&count));
+        }
+        let calibration: Vec<RawObject> = self
+            .calibration
+            .iter()
+            .map(|(percent, (plans, right))| {
+                RawObject::default()
+                    .with("confidence", RawJson::of(&(f64::from(*percent) / 100.0)))
+                    .with("plans", RawJson::of(plans))
+                    .with("right", RawJson::of(right))
+            })
+            .collect();
+        shown.set("calibration", RawJson::of(&calibration));
+        let failures: Vec<RawJson> = self.failures.iter().map(|failure| failure.json(lang)).collect();
+        shown.set("failures", RawJson::of(&failures));
+        if self.all {
+            let right: Vec<RawJson> = self.right.iter().map(|plan| plan.json(lang)).collect();
+            shown.set("right", RawJson::of(&right));
+        }
+        shown.into_raw()
+    }
+
+    /// Counts of errors, and of needless refusals.
+    fn counts(&self) -> [(&'static str, usize); 3] {
+        [
+            ("wrong_changes", self.wrong_changes),
+            ("dropped_parts", self.dropped),
+            ("needless_refusals", self.needless_refusals),
+        ]
+    }
+
+    fn print(&self, app: &App) {
+        let mut rows = vec![vec![Cell::from("requests"), Cell::from(self.requests.to_string())]];
+        for (name, share) in self.shares() {
+            rows.push(vec![Cell::from(name), Cell::from(share.map_or_else(|| "–".to_owned(), percent))]);
+        }
+        for (name, count) in self.counts() {
+            rows.push(vec![Cell::from(name), Cell::from(count.to_string())]);
+        }
+        for (percent, (plans, right)) in &self.calibration {
+            rows.push(vec![
+                Cell::from(format!("right at confidence {:.2}", f64::from(*percent) / 100.0)),
+                Cell::from(format!("{right} of {plans}")),
+            ]);
+        }
+        let each = self.total.as_secs_f64() * 1000.0 / self.requests.max(1) as f64;
+        rows.push(vec![Cell::from("mean"), Cell::from(format!("{each:.2} ms"))]);
+        rows.push(vec![
+            Cell::from("slowest"),
+            Cell::from(format!("{:.2} ms", self.slowest.as_secs_f64() * 1000.0)),
+        ]);
+        for line in lines(&rows, "", None) {
+            app.screen.line(&line);
+        }
+        if self.all {
+            for shown in self.failures.iter().chain(&self.right) {
+                app.screen.line(&shown.json(app.lang()).to_string());
+            }
+        }
+    }
+}
+
+impl Failure {
+    fn json(&self, lang: Lang) -> RawJson {
+        let calls: Vec<RawJson> = self.plan.steps.iter().map(call).collect();
+        let problems: Vec<String> = self.plan.problems.iter().map(|problem| problem.localize(lang)).collect();
+        let reasons = self.plan.unproven.iter().flat_map(|unproven| &unproven.reasons);
+        let reasons: Vec<String> = reasons.map(|reason| reason.localize(lang)).collect();
+        RawObject::default()
+            .with("id", self.id.as_str())
+            .with("request", self.request.as_str())
+            .with("tool_right", self.verdict.tools)
+            .with("planned", RawJson::of(&calls))
+            .with("problems", RawJson::of(&problems))
+            .with("run", RawJson::of(&self.plan.runnable().count()))
+            .with("wrong_change", self.wrong_change)
+            .with("unproven", RawJson::of(&reasons))
+            .with("unserved", RawJson::of(&self.plan.unserved))
+            .with("confidence", RawJson::of(&self.plan.confidence))
+            .into_raw()
+    }
+}
+
+fn call(step: &Step) -> RawJson {
+    let mut arguments = RawObject::default();
+    for (name, slot) in &step.arguments {
+        arguments.set(
+            name.clone(),
+            match slot {
+                Slot::Value(value) => value.clone(),
+                Slot::ResultOf(_) => RawJson::from(RESULT),
+                Slot::Template(value) => value.clone(),
+            },
+        );
+    }
+    let name = step.tool.as_ref().map_or("", |tool| tool.as_str());
+    RawObject::default().with("tool", name).with("arguments", arguments.into_raw()).into_raw()
+}

@@ -1,0 +1,210 @@
+//! `toolhub eval search`: evaluates the ranking on a set of tools and queries, optionally comparing two settings.
+
+use std::collections::{HashMap, HashSet};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use serde::Deserialize;
+use toolhub_core::{Lang, RawJson, RawObject, Tool, ToolDefinition};
+use toolhub_search::metrics::{Report, Tally, Verdict};
+use toolhub_search::{Index, Request, Settings};
+
+use crate::app::App;
+use crate::args::eval::EvalSearchArgs;
+use crate::commands::eval::files::{bar, percent, read_lines, read_tool, wrong_line};
+use crate::exit::{Exit, UsageError};
+use crate::render::screen::BOLD;
+use crate::render::table::{Cell, lines};
+
+/// The number of ranked tools per query.
+const DEPTH: usize = 10;
+/// The format of a line in the queries file.
+const QUERY: &str = "{\"query\", \"relevant\": [ids]}";
+/// Update interval of the progress bar.
+const MOVE: Duration = Duration::from_millis(100);
+
+/// A query, and the ids of its relevant tools.
+#[derive(Deserialize)]
+struct Asked {
+    query: String,
+    relevant: Vec<String>,
+}
+
+/// The data set: tools by id, and queries.
+struct Set {
+    tools: Vec<Tool>,
+    /// The id of each definition.
+    ids: HashMap<*const ToolDefinition, String>,
+    asked: Vec<Asked>,
+}
+
+pub(crate) fn run(app: &App, args: &EvalSearchArgs) -> anyhow::Result<Exit> {
+    let lang = app.lang();
+    let set = Set::read(args, lang)?;
+    for doubt in set.doubts(lang) {
+        app.screen.warn(&doubt);
+    }
+    let usual = Settings::default();
+    let mut columns = vec![(lang.choose("now", "当前").to_owned(), set.measure(app, usual)?)];
+    if let Some(file) = &args.compare {
+        let other = read_settings(file, lang)?;
+        columns.push((file.display().to_string(), set.measure(app, other)?));
+    }
+    app.screen.hide_status();
+    if app.screen.json {
+        let shown = match columns.as_slice() {
+            [(_, only)] => RawJson::of(only),
+            _ => {
+                let mut all = RawObject::default();
+                for (name, report) in &columns {
+                    all.set(name.clone(), RawJson::of(report));
+                }
+                all.into_raw()
+            }
+        };
+        app.screen.json(&shown);
+    } else {
+        print(app, &columns);
+    }
+    Ok(Exit::Done)
+}
+
+impl Set {
+    fn read(args: &EvalSearchArgs, lang: Lang) -> Result<Self, UsageError> {
+        let (mut tools, mut ids) = (Vec::new(), HashMap::new());
+        for (number, line) in read_lines(&args.tools, QUERY, lang)? {
+            let (id, tool) = read_tool(&line).ok_or_else(|| wrong_line(&args.tools, number, QUERY, lang))?;
+            ids.insert(Arc::as_ptr(&tool.definition), id);
+            tools.push(tool);
+        }
+        let mut asked = Vec::new();
+        for (number, line) in read_lines(&args.queries, QUERY, lang)? {
+            let mut one =
+                line.decode::<Asked>().map_err(|_| wrong_line(&args.queries, number, QUERY, lang))?;
+            // Removes duplicate ids.
+            let mut seen = HashSet::new();
+            one.relevant.retain(|id| seen.insert(id.clone()));
+            asked.push(one);
+        }
+        for (file, nothing) in [(&args.tools, tools.is_empty()), (&args.queries, asked.is_empty())] {
+            if nothing {
+                let name = file.display();
+                return Err(UsageError(
+                    lang.choose(format!("`{name}` has no line"), format!("`{name}` 里一行也没有")),
+                ));
+            }
+        }
+        Ok(Self { tools, ids, asked })
+    }
+
+    /// Warnings about properties of the data set that distort the results.
+    fn doubts(&self, lang: Lang) -> Vec<String> {
+        let mut doubts = Vec::new();
+        let mut known: HashSet<&str> = HashSet::new();
+        let ids = self.tools.iter().filter_map(|tool| self.ids.get(&Arc::as_ptr(&tool.definition)));
+        let twice: Vec<&str> = ids.map(String::as_str).filter(|id| !known.insert(id)).collect();
+        if let Some(first) = twice.first() {
+            let count = twice.len();
+            doubts.push(lang.choose(
+                format!(
+                    "{} of another (such as `{first}`): either counts as found",
+                    if count == 1 {
+                        "1 tool has the id".to_owned()
+                    } else {
+                        format!("{count} tools have the id")
+                    }
+                ),
+                format!("{count} 个工具的 id 与其他工具重复（例如 `{first}`）：找到任意一个都算找到"),
+            ));
+        }
+        let relevant = self.asked.iter().flat_map(|asked| &asked.relevant);
+        let unknown: Vec<&String> = relevant.filter(|id| !known.contains(id.as_str())).collect();
+        if let Some(first) = unknown.first() {
+            let count = unknown.len();
+            doubts.push(lang.choose(
+                format!(
+                    "{count} ids under `relevant` are of no tool (such as `{first}`): they count as not found"
+                ),
+                format!("`relevant` 里有 {count} 个 id 没有对应的工具（例如 `{first}`）：按未找到计算"),
+            ));
+        }
+        doubts
+    }
+
+    fn measure(&self, app: &App, settings: Settings) -> anyhow::Result<Report> {
+        let started = Instant::now();
+        let index = Index::new(self.tools.iter().cloned(), settings);
+        let building = started.elapsed();
+        let mut tally = Tally::default();
+        let mut moved = Instant::now();
+        for (done, asked) in self.asked.iter().enumerate() {
+            if moved.elapsed() >= MOVE {
+                app.screen.status(&bar(done, self.asked.len()));
+                moved = Instant::now();
+            }
+            let begun = Instant::now();
+            let ranking = index.rank(&Request::new(&asked.query).limit(DEPTH));
+            let took = begun.elapsed();
+            if asked.relevant.is_empty() {
+                let verdict = if ranking.fits { Verdict::Shown } else { Verdict::Refused };
+                tally.add_unanswerable(verdict, took);
+                continue;
+            }
+            let found: Vec<&str> = ranking
+                .hits
+                .iter()
+                .filter_map(|hit| self.ids.get(&Arc::as_ptr(&hit.tool.definition)))
+                .map(String::as_str)
+                .collect();
+            let right: Vec<&str> = asked.relevant.iter().map(String::as_str).collect();
+            tally.add(&found, &right, took);
+        }
+        Ok(tally.report(building))
+    }
+}
+
+fn print(app: &App, columns: &[(String, Report)]) {
+    type Figure = (&'static str, fn(&Report) -> String);
+    let figures: [Figure; 10] = [
+        ("queries", |report| report.queries.to_string()),
+        ("R@1", |report| percent(report.recall_1)),
+        ("R@5", |report| percent(report.recall_5)),
+        ("R@10", |report| percent(report.recall_10)),
+        ("nDCG@10", |report| percent(report.ndcg_10)),
+        ("MRR", |report| percent(report.mrr)),
+        ("refused", |report| match report.refused {
+            Some(share) => format!("{} ({})", percent(share), report.unanswerable),
+            None => String::new(),
+        }),
+        ("p50", |report| format!("{:.3} ms", report.latency_ms.p50)),
+        ("p99", |report| format!("{:.3} ms", report.latency_ms.p99)),
+        ("index", |report| format!("{:.0} ms", report.index_ms)),
+    ];
+    let heading =
+        std::iter::once(Cell::from("")).chain(columns.iter().map(|(name, _)| Cell::new(name.as_str(), BOLD)));
+    let mut rows: Vec<Vec<Cell>> = if columns.len() > 1 { vec![heading.collect()] } else { Vec::new() };
+    for (name, figure) in figures {
+        // The row exists only if the data set has queries without a relevant tool.
+        if name == "refused" && columns.iter().all(|(_, report)| report.refused.is_none()) {
+            continue;
+        }
+        let values = columns.iter().map(|(_, report)| Cell::from(figure(report)));
+        rows.push(std::iter::once(Cell::from(name)).chain(values).collect());
+    }
+    for line in lines(&rows, "", None) {
+        app.screen.line(&line);
+    }
+}
+
+/// Reads settings from JSON. Missing members have their defaults.
+fn read_settings(file: &Path, lang: Lang) -> Result<Settings, UsageError> {
+    let name = file.display();
+    let text = std::fs::read_to_string(file).map_err(|error| {
+        UsageError(
+            lang.choose(format!("`{name}` cannot be read: {error}"), format!("无法读取 `{name}`：{error}")),
+        )
+    })?;
+    serde_json::from_str(&text)
+        .map_err(|error| UsageError(lang.choose(format!("`{name}`: {error}"), format!("`{name}`：{error}"))))
+}

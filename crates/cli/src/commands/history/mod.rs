@@ -1,0 +1,271 @@
+//! `toolhub history`: recorded calls and their results; filtered, followed, or exported to a file.
+
+pub(crate) mod recommend;
+pub(crate) mod result;
+pub(crate) mod stats;
+
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use anyhow::Context as _;
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+use toolhub::Hub;
+use toolhub_core::call_log::{CallQuery, CallRecord, RecordId, Status};
+use toolhub_core::text::cut;
+use toolhub_core::{Localize as _, RawJson, RawObject};
+
+use crate::app::App;
+use crate::args::history::HistoryArgs;
+use crate::commands::tools::plural;
+use crate::exit::Exit;
+use crate::render::screen::{BAD, DIM, GOOD, NAME, ODD};
+use crate::render::table::{Cell, lines};
+
+/// Polling interval of `--follow`.
+const LOOK: Duration = Duration::from_millis(400);
+/// The default number of calls.
+const USUAL: usize = 20;
+/// Page size while exporting.
+const PAGE: usize = 500;
+
+pub(crate) async fn run(app: &App, args: HistoryArgs) -> anyhow::Result<Exit> {
+    let hub = app.hub().await?;
+    let query = query(&args);
+    if let Some(file) = &args.export {
+        return export(app, hub, query, (file, args.limit)).await;
+    }
+    let limit = args.limit.unwrap_or(USUAL);
+    let found = hub.calls(CallQuery { limit: Some(limit), ..query.clone() }).await?;
+    if args.follow {
+        return follow(app, hub, query, found).await;
+    }
+    if app.screen.json {
+        let all: Vec<RawObject> = found.iter().map(|call| as_json(app, call)).collect();
+        app.screen.json(&RawJson::of(&all));
+        return Ok(Exit::Done);
+    }
+    print(app, &found);
+    let text = match found.len() {
+        0 => app
+            .lang()
+            .choose("nothing was called yet, or nothing fits", "还没有调用，或没有符合条件的")
+            .to_owned(),
+        count if count == limit => app.lang().choose(
+            format!("the newest {count}; more with `-n`"),
+            format!("最近 {count} 次；用 `-n` 查看更多"),
+        ),
+        _ => return Ok(Exit::Done),
+    };
+    app.screen.note(&text);
+    Ok(Exit::Done)
+}
+
+fn query(args: &HistoryArgs) -> CallQuery {
+    CallQuery {
+        tool: args.tool.clone(),
+        source: args.source.clone(),
+        status: args.status.as_deref().and_then(Status::from_name),
+        conversation: args.conversation.clone(),
+        text: args.text.clone(),
+        since: args.since.and_then(|span| SystemTime::now().checked_sub(span.0)),
+        ..CallQuery::default()
+    }
+}
+
+fn print(app: &App, calls: &[CallRecord]) {
+    let rows: Vec<Vec<Cell>> = calls.iter().map(|call| row(app, call)).collect();
+    for line in lines(&rows, "", app.screen.width()) {
+        app.screen.line(&line);
+    }
+}
+
+pub(crate) fn row(app: &App, call: &CallRecord) -> Vec<Cell> {
+    let lang = app.lang();
+    let (mark, style) = match call.status {
+        Status::Succeeded => (lang.choose("ok", "成功"), GOOD),
+        Status::Failed => (lang.choose("failed", "失败"), BAD),
+        Status::Unknown => (lang.choose("unknown", "未知"), ODD),
+        Status::Running => (lang.choose("running", "进行中"), DIM),
+    };
+    let took = call.took.map(|took| format!("{} ms", took.as_millis())).unwrap_or_default();
+    let places = sources(call).iter().map(ToString::to_string).collect::<Vec<_>>().join("+");
+    let said = match &call.error {
+        Some((_, error)) => error.localize(lang).lines().next().unwrap_or_default().to_owned(),
+        None => call.start.arguments.get().to_owned(),
+    };
+    vec![
+        Cell::new(local(call.start.at), DIM),
+        Cell::new(mark, style),
+        Cell::new(call.start.tool.as_str(), NAME),
+        Cell::from(places),
+        Cell::new(took, DIM),
+        Cell::new(call.start.record.as_str(), DIM),
+        Cell::from(cut(&said, 120).unwrap_or(said)),
+    ]
+}
+
+/// The sources that answered a call; for a failed call, the last one that was tried.
+fn sources(call: &CallRecord) -> Vec<toolhub_core::Source> {
+    let tried = || call.attempts.last().map(|attempt| attempt.source.clone());
+    if call.sources.is_empty() { tried().into_iter().collect() } else { call.sources.clone() }
+}
+
+pub(crate) fn local(at: SystemTime) -> String {
+    let zone = TimeZone::system();
+    Timestamp::try_from(at)
+        .map(|at| at.to_zoned(zone).strftime("%m-%d %H:%M:%S").to_string())
+        .unwrap_or_default()
+}
+
+/// A call as JSON.
+pub(crate) fn as_json(app: &App, call: &CallRecord) -> RawObject {
+    let lang = app.lang();
+    let start = &call.start;
+    let error = call.error.as_ref();
+    let attempts: Vec<RawObject> = call
+        .attempts
+        .iter()
+        .map(|attempt| {
+            let error = attempt.error.as_ref();
+            RawObject::default()
+                .with("source", attempt.source.to_string())
+                .with("tool", attempt.tool.as_str())
+                .with("status", attempt.status.name())
+                .with("duration_ms", attempt.took.as_millis() as u64)
+                .with("error_kind", RawJson::of(&error.map(|(kind, _)| kind)))
+                .with("error", RawJson::of(&error.map(|(_, text)| text.localize(lang))))
+        })
+        .collect();
+    let names = |sources: &[toolhub_core::Source]| {
+        RawJson::of(&sources.iter().map(ToString::to_string).collect::<Vec<_>>())
+    };
+    let at = Timestamp::try_from(start.at).map(|at| at.to_string()).unwrap_or_default();
+    RawObject::default()
+        .with("id", start.record.as_str())
+        .with("call_id", start.call.as_str())
+        .with("tool", start.tool.as_str())
+        .with("arguments", start.arguments.clone())
+        .with("status", call.status.name())
+        .with("source", RawJson::of(&sources(call).first().map(ToString::to_string)))
+        .with("sources", names(&call.sources))
+        .with("candidates", names(&start.candidates))
+        .with("strategy", start.strategy.as_str())
+        .with("may_change", start.may_change)
+        .with("started_at", at)
+        .with("duration_ms", RawJson::of(&call.took.map(|took| took.as_millis() as u64)))
+        .with("error_kind", RawJson::of(&error.map(|(kind, _)| kind)))
+        .with("error", RawJson::of(&error.map(|(_, text)| text.localize(lang))))
+        .with("attempts", RawJson::of(&attempts))
+        .with("conversation", RawJson::of(&start.conversation))
+        .with("request", RawJson::of(&start.request))
+}
+
+/// Prints the existing calls, oldest first, and then every call when it ends, until Ctrl-C.
+async fn follow(app: &App, hub: &Hub, query: CallQuery, first: Vec<CallRecord>) -> anyhow::Result<Exit> {
+    let began = SystemTime::now();
+    let mut shown: HashSet<RecordId> = HashSet::new();
+    let mut show = |calls: Vec<CallRecord>| {
+        for call in calls.into_iter().rev() {
+            if call.status == Status::Running || !shown.insert(call.start.record.clone()) {
+                continue;
+            }
+            if app.screen.json {
+                app.screen.json_line(as_json(app, &call).into_raw().get());
+            } else {
+                print(app, std::slice::from_ref(&call));
+            }
+        }
+    };
+    // A call that started earlier may end while the history is followed.
+    let oldest = first.iter().filter(|call| call.status == Status::Running).map(|call| call.start.at).min();
+    let since = Some(oldest.unwrap_or(began).max(query.since.unwrap_or(SystemTime::UNIX_EPOCH)));
+    show(first);
+    let work = async {
+        loop {
+            tokio::time::sleep(LOOK).await;
+            show(hub.calls(CallQuery { since, ..query.clone() }).await?);
+        }
+    };
+    // Ctrl-C is the normal end, not a failure.
+    match app.interruptible(work).await {
+        Ok(result) => result,
+        Err(_) => Ok(Exit::Done),
+    }
+}
+
+/// The destination of exported calls.
+enum Exported {
+    /// A file, replaced atomically.
+    Whole(tempfile::NamedTempFile, PathBuf),
+    /// A device or pipe, written in place.
+    Into(std::fs::File),
+}
+
+impl Exported {
+    fn to(file: &Path) -> std::io::Result<Self> {
+        if std::fs::metadata(file).is_ok_and(|metadata| !metadata.is_file()) {
+            return Ok(Self::Into(std::fs::OpenOptions::new().write(true).open(file)?));
+        }
+        // A link is followed, not replaced.
+        let target = file.canonicalize().unwrap_or_else(|_| file.to_owned());
+        let folder = target.parent().filter(|folder| !folder.as_os_str().is_empty());
+        Ok(Self::Whole(tempfile::NamedTempFile::new_in(folder.unwrap_or(Path::new(".")))?, target))
+    }
+
+    fn writer(&mut self) -> &mut dyn std::io::Write {
+        match self {
+            Self::Whole(new, _) => new,
+            Self::Into(open) => open,
+        }
+    }
+
+    fn keep(self) -> std::io::Result<()> {
+        match self {
+            Self::Whole(new, target) => new.persist(target).map(drop).map_err(|error| error.error),
+            Self::Into(_) => Ok(()),
+        }
+    }
+}
+
+/// Writes every matching call, newest first, one JSON object per line.
+async fn export(
+    app: &App,
+    hub: &Hub,
+    query: CallQuery,
+    (file, most): (&Path, Option<usize>),
+) -> anyhow::Result<Exit> {
+    let mut out = match file == Path::new("-") {
+        true => None,
+        false => Some(Exported::to(file).with_context(|| format!("`{}`", file.display()))?),
+    };
+    let (mut before, mut count) = (None, 0);
+    loop {
+        let left = most.map_or(PAGE, |most| most.saturating_sub(count).min(PAGE));
+        let page = CallQuery { before: before.clone(), limit: Some(left), ..query.clone() };
+        let found = hub.calls(page).await?;
+        let Some(last) = found.last() else { break };
+        before = Some(last.start.record.clone());
+        count += found.len();
+        for call in &found {
+            let line = as_json(app, call).into_raw();
+            match &mut out {
+                Some(out) => {
+                    writeln!(out.writer(), "{}", line.get())
+                        .with_context(|| format!("`{}`", file.display()))?;
+                }
+                None => app.screen.json_line(line.get()),
+            }
+        }
+    }
+    if let Some(out) = out {
+        out.keep().with_context(|| format!("`{}`", file.display()))?;
+        let name = file.display();
+        app.screen.note(&app.lang().choose(
+            format!("{} written to `{name}`", plural(count, "call")),
+            format!("已将 {count} 次调用写入 `{name}`"),
+        ));
+    }
+    Ok(Exit::Done)
+}

@@ -1,0 +1,103 @@
+//! `toolhub result`: the full result of an earlier call, complete or in pages.
+
+use toolhub::{Hub, ToolOutput};
+use toolhub_core::call_log::{CallQuery, RecordId};
+use toolhub_core::text::pages;
+use toolhub_core::{RawJson, RawObject};
+
+use crate::app::App;
+use crate::args::history::ResultArgs;
+use crate::commands::tools::call::text_of;
+use crate::exit::Exit;
+
+/// Page size in characters.
+const PAGE: usize = 4_000;
+/// The number of recent calls that are searched for `last`.
+const LAST_OF: usize = 50;
+
+pub(crate) async fn run(app: &App, args: ResultArgs) -> anyhow::Result<Exit> {
+    let hub = app.hub().await?;
+    let lang = app.lang();
+    let handle = wanted(hub, &args.handle).await?;
+    let found = match &handle {
+        Some(handle) => hub.result(handle).await?,
+        None => None,
+    };
+    let (Some(output), Some(handle)) = (found, handle) else {
+        let given = &args.handle;
+        return Ok(refuse(app, &lang.choose(
+            format!("there is no result `{given}`, or it is no longer kept; `toolhub history` shows what there is"),
+            format!("没有结果 `{given}`，或已不再保留；`toolhub history` 列出现有的"),
+        )));
+    };
+    let text = text_of(app, &output);
+    let all = pages(&text, PAGE);
+    let count = all.len().max(1);
+    let shown = match args.page {
+        None => text.as_str(),
+        Some(page) => match page.checked_sub(1).and_then(|index| all.get(index)) {
+            Some(shown) => shown,
+            None if page == 1 => "",
+            None => {
+                return Ok(refuse(
+                    app,
+                    &lang.choose(
+                        format!("page {page} does not exist: there are {count}"),
+                        format!("没有第 {page} 页：共 {count} 页"),
+                    ),
+                ));
+            }
+        },
+    };
+    if app.screen.json {
+        app.screen.json(&as_json(&handle, &output, (args.page, count, shown)));
+        return Ok(Exit::Done);
+    }
+    app.screen.verbatim(shown);
+    if let Some(page) = args.page {
+        app.screen
+            .note(&lang.choose(format!("page {page} of {count}"), format!("第 {page} 页，共 {count} 页")));
+    }
+    Ok(Exit::Done)
+}
+
+/// Resolves a handle: `last` is the most recent call with a result.
+async fn wanted(hub: &Hub, given: &str) -> anyhow::Result<Option<RecordId>> {
+    if given == "last" {
+        let newest = hub.calls(CallQuery { limit: Some(LAST_OF), ..CallQuery::default() }).await?;
+        for call in newest {
+            if hub.result(&call.start.record).await?.is_some() {
+                return Ok(Some(call.start.record));
+            }
+        }
+        return Ok(None);
+    }
+    Ok(Some(RecordId::new(given.trim())))
+}
+
+fn as_json(
+    handle: &RecordId,
+    output: &ToolOutput,
+    (page, pages, text): (Option<usize>, usize, &str),
+) -> RawJson {
+    let mut shown = RawObject::default().with("handle", handle.as_str()).with("pages", pages as u64);
+    match page {
+        Some(page) => {
+            shown.set("page", page as u64);
+            shown.set("text", text);
+        }
+        None => {
+            shown.set("result", output.result());
+            shown.set("output", output.raw().clone());
+        }
+    }
+    shown.into_raw()
+}
+
+fn refuse(app: &App, text: &str) -> Exit {
+    if app.screen.json {
+        app.screen.json(&RawObject::default().with("success", false).with("error", text).into_raw());
+    }
+    app.screen.error(text);
+    Exit::Failed
+}

@@ -1,0 +1,99 @@
+//! Finds the MCP clients of this machine, and checks whether their files may be edited: regular files of this user, and no link
+//! to an unexpected location.
+
+use std::path::{Path, PathBuf};
+
+use toolhub_client_config as clients;
+use toolhub_client_config::{Client, ConfigError, Place, Scope, Surroundings};
+use toolhub_core::lang::LocalizedText;
+
+/// The maximum size of a client's file. The files contain settings, and in Claude Code's case also a history.
+const MAX_FILE_BYTES: u64 = 64 << 20;
+
+/// An installed client.
+#[derive(Debug, Clone)]
+pub(crate) struct InstalledClient {
+    pub(crate) client: Client,
+    pub(crate) place: Place,
+}
+
+/// The environment for files of the user: no folder counts as the current project.
+pub(crate) fn surroundings() -> Surroundings {
+    Surroundings { folder: PathBuf::new(), ..Surroundings::here() }
+}
+
+/// The user's files of a client, in its own order.
+pub(crate) fn user_places(client: Client, around: &Surroundings) -> Vec<Place> {
+    clients::places(client, around).into_iter().filter(|place| place.scope == Scope::User).collect()
+}
+
+/// The installed clients: those with a config file, or with a folder for it.
+pub(crate) fn find(around: &Surroundings) -> Vec<InstalledClient> {
+    let found = |client: Client| {
+        let places = user_places(client, around);
+        let place = places
+            .iter()
+            .find(|place| place.file.symlink_metadata().is_ok())
+            .or_else(|| places.iter().find(|place| has_folder(place, around)))?;
+        Some(InstalledClient { client, place: place.clone() })
+    };
+    Client::all().filter_map(found).collect()
+}
+
+/// Whether a client without a config file has a folder. The home folder itself does not count.
+fn has_folder(place: &Place, around: &Surroundings) -> bool {
+    let folder = place.client.folder(&place.file, around);
+    folder.is_some_and(|folder| Some(&folder) != around.home.as_ref() && folder.is_dir())
+}
+
+/// The canonical path of a file. Refuses links to outside of the home folder, files that are not regular, and files of another
+/// user, whose owner would change when they are replaced.
+pub(crate) fn checked(file: &Path, home: Option<&Path>) -> Result<PathBuf, ConfigError> {
+    let wrong = |en: String, zh: String| ConfigError::whole(file, LocalizedText::new(en, zh));
+    let failed = |error: std::io::Error| ConfigError::io(file, &error);
+    let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let real_folder = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
+    let Ok(about) = file.symlink_metadata() else {
+        return Ok(real_folder.join(file.file_name().unwrap_or_default()));
+    };
+    let real = file.canonicalize().map_err(failed)?;
+    let home = home.and_then(|home| home.canonicalize().ok());
+    let inside = real.parent() == Some(&real_folder) || home.is_some_and(|home| real.starts_with(home));
+    if about.is_symlink() && !inside {
+        let target = real.display();
+        return Err(wrong(
+            format!(
+                "it is a link to `{target}`, outside of your home folder, and is not followed: edit that file yourself"
+            ),
+            format!("它是指向主文件夹之外 `{target}` 的链接，不会跟随：请自行编辑该文件"),
+        ));
+    }
+    let about = real.metadata().map_err(failed)?;
+    if !about.is_file() || about.len() > MAX_FILE_BYTES {
+        return Err(wrong(
+            "it is not a regular file of less than 64 MiB".to_owned(),
+            "它不是小于 64 MiB 的普通文件".to_owned(),
+        ));
+    }
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::MetadataExt as _;
+        let owner = about.uid();
+        if owner != rustix::process::geteuid().as_raw() {
+            return Err(wrong(
+                format!("it belongs to another user (uid {owner})"),
+                format!("它属于其他用户（uid {owner}）"),
+            ));
+        }
+    }
+    Ok(real)
+}
+
+/// The text of a file; `None` if it does not exist.
+pub(crate) fn text_of(file: &Path) -> Result<Option<String>, ConfigError> {
+    match std::fs::read_to_string(file) {
+        Ok(text) => Ok(Some(text)),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(ConfigError::io(file, &error)),
+    }
+}

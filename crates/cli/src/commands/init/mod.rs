@@ -1,0 +1,381 @@
+//! `toolhub init`: finds the MCP clients of this machine, imports their servers, adds the hub to the clients, tries one call, and
+//! stores a record with which `--undo` reverts all of it.
+
+pub(crate) mod files;
+pub(crate) mod plan;
+pub(crate) mod record;
+pub(crate) mod report;
+pub(crate) mod trial;
+pub(crate) mod undo;
+
+use std::io::IsTerminal as _;
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use toolhub::settings::{Places, Settings, load_servers};
+use toolhub_client_config::{Client, ClientServer, ConfigError, Held, Surroundings};
+use toolhub_core::Localize as _;
+use toolhub_core::lang::LocalizedText;
+
+use crate::app::App;
+use crate::args::init::InitArgs;
+use crate::commands::init::files::{InstalledClient, checked, find, surroundings, text_of, user_places};
+use crate::commands::init::plan::{ClientPlan, NEW_SETTINGS, Planner, same_decisions};
+use crate::commands::init::record::{FileChange, Record, Role, Run};
+use crate::commands::init::report::Plan;
+use crate::commands::servers::export::hub_entry;
+use crate::exit::{Exit, UsageError};
+use crate::terminal::input::read_line;
+
+pub(crate) async fn run(app: &App, args: &InitArgs) -> anyhow::Result<Exit> {
+    let places = app.places()?.of_user(app.global.config.as_deref()).map_err(toolhub::BuildError::from)?;
+    if args.undo {
+        return undo::run(app, &places, args.dry_run);
+    }
+    // An invalid configuration must not be written to.
+    load_servers(&places, &Settings::read(&places)?)?;
+    let around = surroundings();
+    let found = find(&around);
+    let chosen = match choose(app, args, &around, &found).await? {
+        Choice::Clients(chosen) => chosen,
+        Choice::NoClients => return Ok(report::no_clients(app, &around)),
+        Choice::Declined => return Ok(declined(app)),
+    };
+    // The file is created if a client's entry names it.
+    let config = (!args.no_connect || places.config.is_file()).then_some(places.config.as_path());
+    let setup = Setup { app, args, places: &places, around: &around, hub: hub_entry(app, config, None)? };
+    let texts = |file: &Path| text_of(file).map(Option::unwrap_or_default);
+    let shown = setup.plan(&chosen, (texts(&places.servers)?, texts(&places.config)?), texts);
+    if args.dry_run {
+        return Ok(report::dry_run(app, &places, &shown));
+    }
+    if !args.yes {
+        report::show(app, &shown, true);
+        if shown.changes_something()
+            && !app.agrees(app.lang().choose("Go ahead? [y/N] ", "继续吗？[y/N] ")).await?
+        {
+            return Ok(declined(app));
+        }
+    }
+    let done = setup.apply(&chosen, &shown)?;
+    let trial = trial::run(app, &setup.hub, &places).await?;
+    Ok(report::done(app, &places, &done, (args.yes, &trial)))
+}
+
+fn declined(app: &App) -> Exit {
+    app.screen.note(app.lang().choose("nothing was changed", "未做任何改动"));
+    Exit::Failed
+}
+
+/// The clients to set up.
+enum Choice {
+    Clients(Vec<InstalledClient>),
+    /// No client is installed.
+    NoClients,
+    /// The user selected none.
+    Declined,
+}
+
+async fn choose(
+    app: &App,
+    args: &InitArgs,
+    around: &Surroundings,
+    found: &[InstalledClient],
+) -> anyhow::Result<Choice> {
+    let lang = app.lang();
+    if !args.client.is_empty() {
+        let chosen = named(app, args, around, found)?;
+        return must_agree(app, args).map(|()| Choice::Clients(chosen)).map_err(Into::into);
+    }
+    if found.is_empty() {
+        return Ok(Choice::NoClients);
+    }
+    if args.all || args.dry_run {
+        return must_agree(app, args).map(|()| Choice::Clients(found.to_vec())).map_err(Into::into);
+    }
+    if !has_terminal(app) {
+        let names: Vec<&str> = found.iter().map(|found| found.client.name()).collect();
+        let names = names.join(", ");
+        return Err(UsageError(lang.choose(
+            format!("there is no terminal to ask at: choose with `--all` or `--client NAME` (found: {names}) and agree with `--yes`; `--dry-run` shows what would change"),
+            format!("没有终端可供询问：请用 `--all` 或 `--client 名称`（找到：{names}）选择，并用 `--yes` 同意；`--dry-run` 显示会改动什么"),
+        ))
+        .into());
+    }
+    report::list(app, found);
+    loop {
+        app.screen.prompt(lang.choose(
+            "Which of them should use toolhub? [numbers such as 1,2; Enter for all; 0 for none] ",
+            "哪些客户端要使用 toolhub？[编号，例如 1,2；回车表示全部；0 表示都不用] ",
+        ));
+        let Some(line) = app.interruptible(read_line()).await? else { return Ok(Choice::Declined) };
+        let line = line.trim();
+        match picked(line, found) {
+            Some(chosen) if chosen.is_empty() => return Ok(Choice::Declined),
+            Some(chosen) => return Ok(Choice::Clients(chosen)),
+            None => app.screen.note(&lang.choose(
+                format!("`{line}` is not in the list: write the numbers or names of clients"),
+                format!("`{line}` 不在列表中：请写客户端的编号或名称"),
+            )),
+        }
+    }
+}
+
+/// The clients named on the command line.
+fn named(
+    app: &App,
+    args: &InitArgs,
+    around: &Surroundings,
+    found: &[InstalledClient],
+) -> Result<Vec<InstalledClient>, UsageError> {
+    let mut chosen: Vec<InstalledClient> = Vec::new();
+    for name in &args.client {
+        let client = Client::named(name).ok_or_else(|| UsageError(name.clone()))?;
+        let Some(known) = found.iter().find(|found| found.client == client) else {
+            let looked: Vec<String> = user_places(client, around)
+                .iter()
+                .map(|place| format!("`{}`", place.file.display()))
+                .collect();
+            let (title, looked) = (client.title(), looked.join(", "));
+            return Err(UsageError(app.lang().choose(
+                format!("{title} is not on this machine: looked for {looked}; `toolhub servers export {name} --gateway` writes that file even so"),
+                format!("此计算机上没有 {title}：已查找 {looked}；仍要写入可用 `toolhub servers export {name} --gateway`"),
+            )));
+        };
+        if chosen.iter().all(|chosen| chosen.client != client) {
+            chosen.push(known.clone());
+        }
+    }
+    Ok(chosen)
+}
+
+fn has_terminal(app: &App) -> bool {
+    !app.screen.json && std::io::stdin().is_terminal() && std::io::stderr().is_terminal()
+}
+
+/// Requires consent for changing files: at a terminal, or by `--yes`.
+fn must_agree(app: &App, args: &InitArgs) -> Result<(), UsageError> {
+    if args.yes || args.dry_run || has_terminal(app) {
+        return Ok(());
+    }
+    Err(UsageError(
+        app.lang()
+            .choose(
+                "there is no terminal to ask at: add `--yes` to change the files, or `--dry-run` to see what would change",
+                "没有终端可供询问：加 `--yes` 表示同意改动文件，或用 `--dry-run` 查看会改动什么",
+            )
+            .to_owned(),
+    ))
+}
+
+/// Parses the user's selection of clients; `None` if it is invalid.
+fn picked(line: &str, found: &[InstalledClient]) -> Option<Vec<InstalledClient>> {
+    let words: Vec<&str> =
+        line.split([',', ' ', '，', '、', '\n', '\r', '\t']).filter(|word| !word.is_empty()).collect();
+    match words.as_slice() {
+        [] => return Some(found.to_vec()),
+        ["0" | "none" | "n" | "no"] => return Some(Vec::new()),
+        ["all" | "a" | "全部"] => return Some(found.to_vec()),
+        _ => {}
+    }
+    let mut chosen: Vec<InstalledClient> = Vec::new();
+    for word in words {
+        let by_number = word.parse::<usize>().ok().and_then(|number| found.get(number.checked_sub(1)?));
+        let one = by_number.or_else(|| found.iter().find(|found| found.client.name() == word))?;
+        if chosen.iter().all(|known| known.client != one.client) {
+            chosen.push(one.clone());
+        }
+    }
+    Some(chosen)
+}
+
+/// The context of a run.
+struct Setup<'a> {
+    app: &'a App,
+    args: &'a InitArgs,
+    places: &'a Places,
+    around: &'a Surroundings,
+    /// The entry of the hub.
+    hub: ClientServer,
+}
+
+impl Setup<'_> {
+    /// Plans all clients. An unusable file affects only its client.
+    fn plan(
+        &self,
+        chosen: &[InstalledClient],
+        (servers, mut settings): (String, String),
+        text_of: impl Fn(&Path) -> Result<String, ConfigError>,
+    ) -> Plan {
+        if settings.is_empty() && !self.args.no_connect {
+            settings = NEW_SETTINGS.to_owned();
+        }
+        let mut planner = Planner {
+            places: self.places,
+            around: self.around,
+            hub: &self.hub,
+            import: !self.args.no_import,
+            connect: !self.args.no_connect,
+            lang: self.app.lang(),
+            servers,
+            settings,
+        };
+        let mut clients = Vec::new();
+        for found in chosen {
+            let before = (planner.servers.clone(), planner.settings.clone());
+            let plan = checked(&found.place.file, self.around.home.as_deref())
+                .and_then(|_| text_of(&found.place.file))
+                .and_then(|text| planner.client(&found.place, &text));
+            if plan.is_err() {
+                (planner.servers, planner.settings) = before;
+            }
+            let plan = plan.map_err(|error| error.localize(self.app.lang()));
+            clients.push((found.clone(), plan));
+        }
+        Plan { clients, servers: planner.servers, settings: planner.settings }
+    }
+
+    /// Applies the plan. The record is written first, then the user's own files, then those of the clients: at any time each
+    /// server is in at least one of them.
+    fn apply(&self, chosen: &[InstalledClient], shown: &Plan) -> anyhow::Result<Plan> {
+        let (servers, settings) = (Held::open(&self.places.servers)?, Held::open(&self.places.config)?);
+        let mut held: Vec<(PathBuf, Result<Held, ConfigError>)> = Vec::new();
+        for found in chosen {
+            held.push((found.place.file.clone(), Held::open(&found.place.file)));
+        }
+        let text_of = |file: &Path| match held.iter().find(|(held, _)| held == file) {
+            Some((_, Ok(held))) => Ok(held.text().to_owned()),
+            Some((_, Err(error))) => Err(error.clone()),
+            None => text_of(file).map(Option::unwrap_or_default),
+        };
+        let own = (servers.text().to_owned(), settings.text().to_owned());
+        let mut planned = self.plan(chosen, own, text_of);
+        self.refuse_other_decisions(shown, &mut planned)?;
+        let mut changes = Vec::new();
+        let own = [
+            (Role::Servers, &self.places.servers, servers.text(), &planned.servers),
+            (Role::Settings, &self.places.config, settings.text(), &planned.settings),
+        ];
+        for (role, file, before, after) in own {
+            self.note_change(&mut changes, (role, None, file), (before, after))?;
+        }
+        for (found, plan) in &planned.clients {
+            let (Ok(plan), Some((_, Ok(held)))) =
+                (plan, held.iter().find(|(file, _)| *file == found.place.file))
+            else {
+                continue;
+            };
+            let file = &found.place.file;
+            self.note_change(
+                &mut changes,
+                (Role::Client, Some(found.client), file),
+                (held.text(), &plan.text),
+            )?;
+        }
+        if changes.is_empty() {
+            return Ok(planned);
+        }
+        let mut record = Record::read(&self.places.home)?;
+        let at = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs());
+        record.runs.push(Run { at, files: changes });
+        record.write(&self.places.home)?;
+        servers.write(&planned.servers)?;
+        if settings.text() != planned.settings {
+            settings.write(&planned.settings)?;
+        }
+        for (found, plan) in &mut planned.clients {
+            let Some((_, Ok(held))) = held.iter().find(|(file, _)| *file == found.place.file) else {
+                continue;
+            };
+            let written = plan.as_ref().map(|plan| held.write(&plan.text));
+            if let Ok(Err(error)) = written {
+                *plan = Err(error.localize(self.app.lang()));
+            }
+        }
+        Ok(planned)
+    }
+
+    /// Only the displayed plan is applied: a client whose servers changed in between is skipped.
+    fn refuse_other_decisions(&self, shown: &Plan, planned: &mut Plan) -> Result<(), UsageError> {
+        let changed = |(one, other): (&Result<ClientPlan, String>, &Result<ClientPlan, String>)| {
+            matches!((one, other), (Ok(one), Ok(other)) if !same_decisions(one, other))
+                || (one.is_err() && other.is_ok())
+        };
+        let pairs = shown.clients.iter().zip(&planned.clients);
+        let Some((_, (found, _))) = pairs.into_iter().find(|((_, one), (_, other))| changed((one, other)))
+        else {
+            return Ok(());
+        };
+        let file = found.place.file.display();
+        Err(UsageError(self.app.lang().choose(
+            format!("`{file}` changed meanwhile, so nothing was changed: run `toolhub init` again"),
+            format!("`{file}` 在此期间有改动，因此未做任何改动：请再次运行 `toolhub init`"),
+        )))
+    }
+
+    fn note_change(
+        &self,
+        changes: &mut Vec<FileChange>,
+        (role, client, file): (Role, Option<Client>, &Path),
+        (before, after): (&str, &str),
+    ) -> Result<(), ConfigError> {
+        if before == after {
+            return Ok(());
+        }
+        let real = match role {
+            Role::Client => checked(file, self.around.home.as_deref())?,
+            _ => {
+                file.canonicalize().or_else(|_| std::path::absolute(file)).unwrap_or_else(|_| file.to_owned())
+            }
+        };
+        changes.push(FileChange {
+            role,
+            client: client.map(|client| client.name().to_owned()),
+            file: std::path::absolute(file).unwrap_or_else(|_| file.to_owned()),
+            real,
+            before: file.exists().then(|| before.to_owned()),
+            after: after.to_owned(),
+        });
+        Ok(())
+    }
+}
+
+/// The hint for `--undo`.
+pub(crate) fn undo_hint() -> LocalizedText {
+    LocalizedText::new(
+        "`toolhub init --undo` takes all of this back",
+        "`toolhub init --undo` 可撤销以上全部改动",
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use toolhub_client_config::{Place, Scope};
+
+    use super::*;
+
+    #[test]
+    fn answers_name_clients_by_number_or_name() {
+        let found: Vec<InstalledClient> = ["cursor", "codex"]
+            .into_iter()
+            .filter_map(Client::named)
+            .map(|client| InstalledClient {
+                client,
+                place: Place { client, file: PathBuf::from("x"), scope: Scope::User },
+            })
+            .collect();
+        let check = |line: &str, expect: Option<&[&str]>| {
+            let picked = picked(line, &found)
+                .map(|picked| picked.iter().map(|found| found.client.name()).collect::<Vec<_>>());
+            assert_eq!(picked.as_deref(), expect, "{line:?}");
+        };
+        check("\n", Some(&["cursor", "codex"]));
+        check("2\n", Some(&["codex"]));
+        check("2, 1,2", Some(&["codex", "cursor"]));
+        check("cursor", Some(&["cursor"]));
+        check("0", Some(&[]));
+        check("全部", Some(&["cursor", "codex"]));
+        check("3", None);
+        check("1 x", None);
+    }
+}

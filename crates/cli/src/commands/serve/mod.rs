@@ -1,0 +1,279 @@
+//! `toolhub serve`: the hub as an MCP server, over HTTP or over stdin and stdout.
+
+pub(crate) mod check;
+pub(crate) mod event_sinks;
+#[cfg(unix)]
+pub(crate) mod relay;
+pub(crate) mod reload;
+pub(crate) mod stdio;
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use tokio_util::sync::CancellationToken;
+use toolhub::settings::{DEFAULT_PROFILE, Settings, folder_note};
+use toolhub::{Gateways, Hub, Lang, Localize as _, NotificationBus};
+use toolhub_engine::similar_names;
+use toolhub_mcp_gateway::secret;
+use toolhub_server::{ServeError, Serving, Unfinished, hash_of};
+
+use crate::app::{App, StopSignal};
+use crate::args::serve::ServeArgs;
+use crate::commands::serve::event_sinks::Outlook;
+use crate::commands::serve::reload::ConfigFollower;
+use crate::commands::serve::stdio::stdio;
+use crate::commands::tools::plural;
+use crate::exit::{Exit, UsageError};
+use crate::render::screen::{BOLD, DIM, NAME, Screen};
+use crate::render::trace::Trace;
+
+/// Grace period for closing streams.
+pub(crate) const FAREWELL: Duration = Duration::from_secs(2);
+
+pub(crate) async fn run(app: &App, args: ServeArgs) -> anyhow::Result<Exit> {
+    if let Some(name) = &args.new_token {
+        return new_token(app, name);
+    }
+    let notifications = NotificationBus::default();
+    let places = app.places()?;
+    if !args.stdio
+        && app.global.config.is_none()
+        && let Some(why) = places.workspace.unused_access_rules()
+    {
+        return Err(UsageError(why.localize(app.lang())).into());
+    }
+    let settings = Settings::read(&places)?;
+    if args.check {
+        return Ok(check::run(app, settings.serve.options(&settings.auth, args.bind).bind).await);
+    }
+    let mut outlook = Outlook::default();
+    if app.global.trace || app.global.verbose > 0 {
+        outlook.listen(Arc::new(Trace::new(Arc::clone(&app.screen), app.global.trace)));
+    }
+    outlook.open_log(app, settings.serve.access_log(&places.config))?;
+    let traces = settings.telemetry.options(|name| std::env::var(name).ok());
+    outlook.open_telemetry(app, traces.map_err(|why| UsageError(why.localize(app.lang())))?);
+    let mut builder =
+        Hub::builder().places(places).settings(settings).handler(Arc::new(notifications.clone()));
+    if args.stdio {
+        builder = builder.single_client();
+    }
+    if args.no_servers {
+        builder = builder.without_servers();
+    }
+    for listener in outlook.of_calls() {
+        builder = builder.listen(Arc::clone(listener));
+    }
+    let hub = Arc::new(builder.build().await?);
+    let servers = hub.servers();
+    let folder = folder_note(servers.iter().map(|view| &view.spec), hub.places());
+    for note in hub.notes().iter().chain(&folder) {
+        app.screen.warn(&note.localize(app.lang()));
+    }
+    let mut gateways = Gateways::new(Arc::clone(&hub), notifications, app.lang());
+    if let Some(profile) = &args.profile {
+        known_profile(app, hub.settings(), profile)?;
+    }
+    if let Some(profile) = &args.profile {
+        gateways = gateways.by_default(profile);
+    }
+    let gateways = Arc::new(gateways);
+    let following = Arc::clone(&gateways);
+    let mut beside = tokio::task::JoinSet::new();
+    beside.spawn(async move { following.follow().await });
+    if !args.no_servers {
+        beside.spawn(ConfigFollower::new(app).follow(Arc::clone(&gateways)));
+    }
+    beside.spawn(tell_troubles(Arc::clone(&hub), Arc::clone(&app.screen), app.lang()));
+    // Background work of requests may continue until the hub has shut down.
+    let ended = match args.stdio {
+        true => stdio(&gateways, &outlook).await.map(|exit| (exit, None)),
+        false => http(app, &gateways, (&args, &outlook)).await.map(|unfinished| (Exit::Done, unfinished)),
+    };
+    beside.shutdown().await;
+    // Requests that exceed the grace period must not keep their servers, and so the process, running.
+    gateways.give_up();
+    gateways.close(FAREWELL).await;
+    if let cut @ 1.. = gateways.cut() {
+        app.screen.warn(&app.lang().choose(
+            format!("requests that were not done in time and were cut off: {cut}"),
+            format!("未能及时完成而被中断的请求：{cut} 个"),
+        ));
+    }
+    hub.shutdown().await;
+    outlook.close().await;
+    ended.map(|(exit, _)| exit)
+}
+
+/// Returns an error for a profile that is not configured.
+pub(crate) fn known_profile(app: &App, settings: &Settings, profile: &str) -> Result<(), UsageError> {
+    let mut names: Vec<&str> = settings.profiles.keys().map(String::as_str).collect();
+    if !names.contains(&DEFAULT_PROFILE) {
+        names.insert(0, DEFAULT_PROFILE);
+    }
+    if names.contains(&profile) {
+        return Ok(());
+    }
+    let (en, zh) = match similar_names(profile, names.iter().copied(), 1).first() {
+        Some(near) => (format!("did you mean `{near}`?"), format!("是否想用 `{near}`？")),
+        None => (format!("there are: {}", names.join(", ")), format!("现有：{}", names.join(", "))),
+    };
+    Err(UsageError(
+        app.lang().choose(
+            format!("there is no profile `{profile}`; {en}"),
+            format!("没有配置档 `{profile}`；{zh}"),
+        ),
+    ))
+}
+
+/// The number of stderr lines of a failed server that are shown.
+const LAST_WORDS: usize = 3;
+
+/// Prints problems of servers and profiles once, when they are detected.
+async fn tell_troubles(hub: Arc<Hub>, screen: Arc<Screen>, lang: Lang) {
+    let (mut news, mut told) = (hub.news_of_servers(), HashMap::new());
+    let mut tell_of_profiles = {
+        let mut told = HashSet::new();
+        move |hub: &Hub, screen: &Screen| {
+            for trouble in hub.profile_troubles().into_iter().map(|trouble| trouble.localize(lang)) {
+                if told.insert(trouble.clone()) {
+                    screen.warn(&trouble);
+                }
+            }
+        }
+    };
+    tell_of_profiles(&hub, &screen);
+    // Failures of an earlier run are reported only if they occur again.
+    for view in hub.servers() {
+        told.insert(view.spec.id.clone(), view.list.and_then(|list| list.failure).map(|(at, _)| at));
+    }
+    while news.changed().await.is_ok() {
+        tell_of_profiles(&hub, &screen);
+        for view in hub.servers().into_iter().filter(|view| view.spec.enabled) {
+            let failure = view.list.and_then(|list| list.failure);
+            let at = failure.as_ref().map(|(at, _)| *at);
+            let before = told.insert(view.spec.id.clone(), at).flatten();
+            if let Some((_, why)) = failure.filter(|_| at != before) {
+                let (id, why) = (view.spec.id, why.localize(lang));
+                let mut text = lang.choose(format!("server `{id}`: {why}"), format!("服务器 `{id}`：{why}"));
+                // For the operator of the gateway; clients do not see the stderr of servers.
+                for line in view.stderr.iter().rev().take(LAST_WORDS).rev() {
+                    text += "\n  ";
+                    text += line;
+                }
+                screen.warn(&text);
+            }
+        }
+    }
+}
+
+async fn http(
+    app: &App,
+    gateways: &Arc<Gateways>,
+    (args, outlook): (&ServeArgs, &Outlook),
+) -> anyhow::Result<Option<Unfinished>> {
+    let lang = app.lang();
+    let settings = gateways.hub().settings();
+    let options = settings.serve.options(&settings.auth, args.bind);
+    #[cfg(unix)]
+    let drain = options.drain;
+    let serving = match Serving::bind(Arc::clone(gateways) as _, options).await {
+        Ok(serving) => outlook.told_by(serving),
+        Err(error @ ServeError::OpenDoor(_)) => return Err(UsageError(error.localize(lang)).into()),
+        Err(error) => anyhow::bail!(error.localize(lang)),
+    };
+    let address = serving.address()?;
+    let stop = CancellationToken::new();
+    // Before the address is printed: from then on commands may be run and signals sent.
+    let mut stopped = StopSignal::register();
+    #[cfg(unix)]
+    let mut relay = relay::start(app, gateways, &stop, drain).await;
+    if app.screen.json {
+        let shown = toolhub_core::RawObject::default()
+            .with("mcp", format!("http://{address}/mcp"))
+            .with("sse", format!("http://{address}/sse"));
+        app.screen.json(&shown.into_raw());
+    } else {
+        let tools = gateways.tools();
+        let head = lang.choose(
+            format!("serving {} to MCP clients at", plural(tools, "tool")),
+            format!("正在向 MCP 客户端提供 {tools} 个工具："),
+        );
+        app.screen.to_stderr(&format!("{BOLD}toolhub{BOLD:#} {head} {NAME}http://{address}/mcp{NAME:#}"));
+        if address.ip().is_unspecified() {
+            let everywhere = lang.choose(
+                "from other machines: by this machine's name or address, with a token",
+                "从其他机器访问：使用本机的名称或地址，并带上令牌",
+            );
+            app.screen.to_stderr(&format!("{DIM}{everywhere}{DIM:#}"));
+        }
+        let hint = lang.choose("Ctrl-C ends it", "按 Ctrl-C 结束");
+        app.screen.to_stderr(&format!("{DIM}{hint}{DIM:#}"));
+    }
+    let closing = Arc::clone(gateways);
+    let run = serving.run(stop.clone(), async move { closing.close(FAREWELL).await });
+    tokio::pin!(run);
+    let unfinished = tokio::select! {
+        ended = &mut run => Some(ended),
+        () = stopped.recv() => {
+            app.screen.note(lang.choose(
+                "finishing requests in progress; Ctrl-C again ends it at once",
+                "正在完成未结束的请求；再按一次 Ctrl-C 立即结束",
+            ));
+            stop.cancel();
+            tokio::select! {
+                ended = async {
+                    #[cfg(unix)]
+                    let (ended, _) = tokio::join!(&mut run, relay.join_next());
+                    #[cfg(not(unix))]
+                    let ended = (&mut run).await;
+                    ended
+                } => Some(ended),
+                // A second signal stops immediately.
+                () = stopped.recv() => None,
+            }
+        }
+    };
+    // Requests that are still waiting receive an error.
+    gateways.give_up();
+    let unfinished = unfinished.transpose().map_err(|error| anyhow::anyhow!(error.localize(lang)))?;
+    if let Some(unfinished) = &unfinished {
+        unfinished.wait(FAREWELL).await;
+    }
+    Ok(unfinished)
+}
+
+/// Creates a token: it is printed once, and only its hash is stored.
+fn new_token(app: &App, name: &str) -> anyhow::Result<Exit> {
+    let lang = app.lang();
+    if name.trim().is_empty() {
+        let why = lang
+            .choose("a token needs a name, of the person or program that uses it", "令牌需要使用者的名称");
+        return Err(UsageError(why.to_owned()).into());
+    }
+    let config = app.places()?.config;
+    let config = config.display();
+    let secret = secret().zip(secret()).map(|(one, other)| format!("th_{one}{other}"));
+    let token = secret.context("the system has no random numbers to give")?;
+    let hash = hash_of(&token);
+    if app.screen.json {
+        let shown = toolhub_core::RawObject::default()
+            .with("name", name)
+            .with("token", token.as_str())
+            .with("sha256", hash.as_str());
+        app.screen.json(&shown.into_raw());
+        return Ok(Exit::Done);
+    }
+    app.screen.line(&token);
+    app.screen.to_stderr(&lang.choose(
+        format!("Give this token to `{name}`; it is not shown again. Put its hash into `{config}`:"),
+        format!("请把此令牌交给 `{name}`；它不会再次显示。请把它的哈希写入 `{config}`："),
+    ));
+    let name = toolhub_core::RawJson::from(name);
+    for line in ["", "[[auth.tokens]]", &format!("name = {name}"), &format!("sha256 = \"{hash}\"")] {
+        app.screen.to_stderr(line);
+    }
+    Ok(Exit::Done)
+}

@@ -1,0 +1,175 @@
+//! Reloads the configuration of `toolhub serve`: changed files are read again, added, changed and removed servers are connected
+//! or disconnected, and the routing is replaced; sections that need a restart are reported. An invalid configuration leaves the
+//! last valid one in force.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use toolhub::settings::{Places, Settings};
+use toolhub::trust::RunTrust;
+use toolhub::{BuildError, Gateways, Lang, Localize as _, ServerChanges};
+use toolhub_core::ServerId;
+use toolhub_core::lang::LocalizedText;
+
+use crate::app::App;
+use crate::render::screen::Screen;
+
+/// Polling interval of the files. A change counts once two polls see the same state, so that a partially written file is not
+/// read.
+const POLL: Duration = Duration::from_millis(500);
+
+/// Reloads the configuration of this run.
+pub(crate) struct ConfigFollower {
+    config: Option<PathBuf>,
+    home: Option<PathBuf>,
+    trust: RunTrust,
+    screen: Arc<Screen>,
+    lang: Lang,
+    /// The sections that were last reported to need a restart.
+    restart: Vec<&'static str>,
+    /// Warnings about the current configuration that have been printed.
+    notes: Vec<LocalizedText>,
+}
+
+/// The state of a file by which changes are detected.
+type Stamp = Option<(SystemTime, u64, u64)>;
+
+impl ConfigFollower {
+    pub(crate) fn new(app: &App) -> Self {
+        Self {
+            config: app.global.config.clone(),
+            home: app.global.home.clone(),
+            trust: app.run_trust(),
+            screen: Arc::clone(&app.screen),
+            lang: app.lang(),
+            restart: Vec::new(),
+            notes: Vec::new(),
+        }
+    }
+
+    /// Reloads after each change while it is polled.
+    pub(crate) async fn follow(mut self, gateways: Arc<Gateways>) {
+        self.notes = gateways.hub().notes().to_vec();
+        let files = watched_files(gateways.hub().places());
+        let mut loaded = stamps(&files);
+        let mut seen = loaded.clone();
+        loop {
+            tokio::time::sleep(POLL).await;
+            let now = stamps(&files);
+            let is_stable = now == seen;
+            seen = now;
+            if !is_stable || seen == loaded {
+                continue;
+            }
+            loaded.clone_from(&seen);
+            self.reload(&gateways).await;
+        }
+    }
+
+    async fn reload(&mut self, gateways: &Gateways) {
+        match self.apply(gateways).await {
+            Ok(changes) => self.report(&changes),
+            Err(why) => {
+                let why = why.localize(self.lang);
+                self.screen.warn(&self.lang.choose(
+                    format!("the changed configuration is not used, the last one stays in force: {why}"),
+                    format!("未采用改动后的配置，继续使用之前的配置：{why}"),
+                ));
+            }
+        }
+    }
+
+    async fn apply(&self, gateways: &Gateways) -> Result<ServerChanges, LocalizedText> {
+        let places = self.places()?;
+        let before = gateways.hub().places();
+        if before.workspace.is_trusted_here() && !places.workspace.is_trusted_here() {
+            return Err(LocalizedText::new(
+                "this folder changed since it was trusted: run `toolhub trust`",
+                "此文件夹在信任之后有改动：请运行 `toolhub trust`",
+            ));
+        }
+        if places.config != before.config {
+            let (old, new) = (before.config.display(), places.config.display());
+            return Err(LocalizedText::new(
+                format!("the config file would be `{new}` instead of `{old}`: restart `toolhub serve`"),
+                format!("配置文件将由 `{old}` 变为 `{new}`：请重新启动 `toolhub serve`"),
+            ));
+        }
+        let settings = Settings::read(&places).map_err(|error| both(&error.into()))?;
+        gateways.reload_servers(&places, &settings).await.map_err(|error| both(&error.into()))
+    }
+
+    fn places(&self) -> Result<Places, LocalizedText> {
+        Places::find_trusting(self.config.as_deref(), self.home.as_deref(), &self.trust)
+            .map_err(|error| both(&error.into()))
+    }
+
+    fn report(&mut self, changes: &ServerChanges) {
+        let lang = self.lang;
+        for note in changes.notes.iter().filter(|note| !self.notes.contains(note)) {
+            self.screen.warn(&note.localize(lang));
+        }
+        self.notes.clone_from(&changes.notes);
+        if changes.routing {
+            self.screen.to_stderr(lang.choose("routing reloaded", "已重新加载路由设置"));
+        }
+        if changes.restart != self.restart {
+            self.restart.clone_from(&changes.restart);
+            let names: Vec<String> = self.restart.iter().map(|name| format!("`[{name}]`")).collect();
+            let names = names.join(lang.choose(", ", "、"));
+            if !self.restart.is_empty() {
+                self.screen.warn(&lang.choose(
+                    format!("{names} changed: restart `toolhub serve` to use the new settings"),
+                    format!("{names} 有改动：重新启动 `toolhub serve` 后生效"),
+                ));
+            }
+        }
+        if changes.is_empty() {
+            return;
+        }
+        let part = |name: (&str, &str), ids: &[ServerId]| {
+            let ids = ids.iter().map(|id| format!("`{id}`")).collect::<Vec<_>>();
+            let gap = lang.choose(" ", "");
+            (!ids.is_empty())
+                .then(|| format!("{}{gap}{}", lang.choose(name.0, name.1), ids.join(lang.choose(", ", "、"))))
+        };
+        let parts = [
+            part(("added", "新增 "), &changes.added),
+            part(("changed", "更改 "), &changes.changed),
+            part(("removed", "移除 "), &changes.removed),
+        ];
+        let parts: Vec<String> = parts.into_iter().flatten().collect();
+        let parts = parts.join(lang.choose("; ", "；"));
+        self.screen.to_stderr(
+            &lang.choose(format!("servers reloaded: {parts}"), format!("已重新加载服务器：{parts}")),
+        );
+    }
+}
+
+fn both(error: &BuildError) -> LocalizedText {
+    LocalizedText::new(error.localize(Lang::En), error.localize(Lang::Zh))
+}
+
+/// The settings, the servers, the `.mcp.json` of the current folder, and the list of trusted folders.
+fn watched_files(places: &Places) -> Vec<PathBuf> {
+    vec![
+        places.config.clone(),
+        places.servers.clone(),
+        PathBuf::from(".mcp.json"),
+        places.home.join("trust.json"),
+    ]
+}
+
+fn stamps(files: &[PathBuf]) -> Vec<Stamp> {
+    files.iter().map(|file| stamp(file)).collect()
+}
+
+fn stamp(file: &Path) -> Stamp {
+    let metadata = file.metadata().ok()?;
+    #[cfg(unix)]
+    let inode = std::os::unix::fs::MetadataExt::ino(&metadata);
+    #[cfg(not(unix))]
+    let inode = 0;
+    Some((metadata.modified().ok()?, metadata.len(), inode))
+}

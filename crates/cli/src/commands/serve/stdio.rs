@@ -1,0 +1,117 @@
+//! `toolhub serve --stdio`: one client over stdin and stdout.
+
+use std::io::{BufRead as _, Read as _, Write as _};
+use std::sync::Arc;
+
+use anyhow::Context as _;
+use tokio::sync::mpsc;
+use toolhub::Gateways;
+use toolhub_mcp_gateway::{Duplex, Principal};
+use toolhub_server::StreamAccount;
+
+use crate::app::stop_signal;
+use crate::commands::serve::FAREWELL;
+use crate::commands::serve::event_sinks::Outlook;
+use crate::exit::Exit;
+
+/// The maximum size of a message on stdin.
+const LONGEST: u64 = 4 << 20;
+/// Capacity of the message channels.
+const WAITING: usize = 256;
+
+/// Serves one client on stdin and stdout. Two dedicated threads do the blocking reads and writes, which avoids `spawn_blocking`
+/// for each line.
+pub(crate) async fn stdio(gateways: &Arc<Gateways>, outlook: &Outlook) -> anyhow::Result<Exit> {
+    let gateway = gateways.profile(None).context("the profile is gone")?;
+    let principal = Principal::new("stdio");
+    let account = StreamAccount::new(outlook.of_requests(), principal.clone(), outlook.sampler());
+    let (duplex, mut messages) = Duplex::open(&gateway, principal);
+    let (lines, mut heard) = mpsc::channel(WAITING);
+    std::thread::Builder::new().name("stdin".to_owned()).spawn(move || read_lines(&lines))?;
+    let (said, mut to_say) = mpsc::channel::<String>(WAITING);
+    let writer = std::thread::Builder::new().name("stdout".to_owned()).spawn(move || {
+        let mut out = std::io::stdout().lock();
+        while let Some(text) = to_say.blocking_recv() {
+            let mut written = writeln!(out, "{text}");
+            while let Ok(text) = to_say.try_recv() {
+                written = written.and_then(|()| writeln!(out, "{text}"));
+            }
+            if written.and_then(|()| out.flush()).is_err() {
+                return;
+            }
+        }
+    })?;
+    let talking = async {
+        while let Some(line) = heard.recv().await {
+            account.hears(&line).takes(duplex.receive(&line)).await;
+        }
+    };
+    let until_the_end = async {
+        tokio::select! {
+            () = talking => {}
+            () = stop_signal() => {}
+        }
+        // Pending requests are still answered, if necessary with the error that they were cancelled.
+        let drained = tokio::time::timeout(FAREWELL, duplex.drain());
+        let ((), drained) = tokio::join!(gateways.close(FAREWELL), drained);
+        if drained.is_err() {
+            gateways.give_up();
+            let _ = tokio::time::timeout(FAREWELL, duplex.drain()).await;
+        }
+    };
+    let saying = async {
+        while let Some(text) = messages.recv().await {
+            account.says(&text);
+            if said.send(text.into_text()).await.is_err() {
+                return;
+            }
+        }
+    };
+    tokio::select! {
+        () = until_the_end => {}
+        () = saying => {}
+    }
+    while let Ok(text) = messages.try_recv() {
+        account.says(&text);
+        let _ = said.send(text.into_text()).await;
+    }
+    drop((said, duplex));
+    let _ = tokio::task::spawn_blocking(move || writer.join()).await;
+    Ok(Exit::Done)
+}
+
+fn read_lines(lines: &mpsc::Sender<String>) {
+    let mut input = std::io::stdin().lock();
+    loop {
+        let mut line = Vec::new();
+        match (&mut input).take(LONGEST).read_until(b'\n', &mut line) {
+            Ok(0) | Err(_) => return,
+            Ok(_) => {}
+        }
+        // A message that exceeds the limit is truncated, and refused as invalid JSON.
+        if line.last() != Some(&b'\n') && line.len() as u64 >= LONGEST && !skip_line(&mut input) {
+            return;
+        }
+        let text = String::from_utf8_lossy(&line).trim().to_owned();
+        if !text.is_empty() && lines.blocking_send(text).is_err() {
+            return;
+        }
+    }
+}
+
+/// Skips the rest of a line. Returns whether there is more input.
+fn skip_line(input: &mut std::io::StdinLock<'_>) -> bool {
+    loop {
+        let (used, found) = match input.fill_buf() {
+            Ok([]) | Err(_) => return false,
+            Ok(bytes) => match bytes.iter().position(|byte| *byte == b'\n') {
+                Some(at) => (at + 1, true),
+                None => (bytes.len(), false),
+            },
+        };
+        input.consume(used);
+        if found {
+            return true;
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! The files that `toolhub servers import` reads: the default files of a client, a named file, or all existing ones.
+
+use std::path::Path;
+
+use toolhub::settings::{ConfigError, Places};
+use toolhub_client_config as clients;
+use toolhub_client_config::{Client, Place, Scope, Surroundings};
+use toolhub_core::lang::LocalizedText;
+
+use crate::app::App;
+use crate::args::ImportArgs;
+use crate::exit::UsageError;
+
+/// The files to read, by client.
+pub(crate) fn find(
+    app: &App,
+    args: &ImportArgs,
+    (around, places): (&Surroundings, &Places),
+) -> anyhow::Result<Vec<(Client, Vec<Place>)>> {
+    let lang = app.lang();
+    // Files of a project are imported only if they are named or the folder is trusted, since an import makes their servers
+    // permanent servers of the user.
+    let allowed = |place: &Place| match &place.scope {
+        Scope::User => true,
+        Scope::Project(folder) => {
+            app.run_trust().covers_run(folder) || places.workspace.has_trusted(&place.file)
+        }
+    };
+    let there = |client: Client| -> Vec<Place> {
+        let found = clients::places(client, around).into_iter().filter(|place| place.file.is_file());
+        let (used, left): (Vec<Place>, Vec<Place>) = found.partition(allowed);
+        for place in left {
+            let file = place.file.file_name().map(Path::new).unwrap_or(&place.file);
+            let file = place.file.strip_prefix(&around.folder).unwrap_or(file).display();
+            app.screen.warn(&lang.choose(
+                format!("`{file}` came with this folder and is not imported unless you name it: toolhub servers import {file}"),
+                format!("`{file}` 来自此文件夹，除非指明文件，否则不会导入：toolhub servers import {file}"),
+            ));
+        }
+        used
+    };
+    let Some(what) = &args.what else {
+        let all = Client::all().map(|client| (client, there(client)));
+        return Ok(all.filter(|(_, places)| !places.is_empty()).collect());
+    };
+    if let Some(client) = Client::named(what) {
+        let found = there(client);
+        if !found.is_empty() {
+            return Ok(vec![(client, found)]);
+        }
+        let looked = clients::places(client, around);
+        let looked: Vec<String> = looked.iter().map(|place| format!("`{}`", place.file.display())).collect();
+        let (title, looked) = (client.title(), looked.join(", "));
+        return Err(UsageError(lang.choose(
+            format!("there is no file of {title}: looked for {looked}"),
+            format!("没有找到 {title} 的文件：已查找 {looked}"),
+        ))
+        .into());
+    }
+    let file = Path::new(what);
+    if !file.is_file() {
+        return Err(unknown(app, what).into());
+    }
+    let text = std::fs::read_to_string(file).map_err(|error| ConfigError::io(file, &error))?;
+    match clients::detect(file, &text, around) {
+        Some(place) => Ok(vec![(place.client, vec![place])]),
+        None => Err(ConfigError::whole(
+            file,
+            LocalizedText::new(
+                "it holds no servers of a client that is known here",
+                "其中没有已知客户端的服务器",
+            ),
+        )
+        .into()),
+    }
+}
+
+fn unknown(app: &App, what: &str) -> UsageError {
+    let names: Vec<&str> = Client::all().map(|client| client.name()).collect();
+    let near = toolhub_engine::similar_names(what, names.iter().copied(), 1);
+    let names = names.join(", ");
+    let lang = app.lang();
+    UsageError(match near.first() {
+        Some(near) => lang.choose(
+            format!("`{what}` is neither a client nor a file; did you mean `{near}`?"),
+            format!("`{what}` 既不是客户端也不是文件；是否想用 `{near}`？"),
+        ),
+        None => lang.choose(
+            format!("`{what}` is neither a client nor a file; the clients are {names}"),
+            format!("`{what}` 既不是客户端也不是文件；客户端有 {names}"),
+        ),
+    })
+}

@@ -1,0 +1,191 @@
+//! `toolhub skills approve`: approves skills in their current state, after showing them.
+
+use std::io::IsTerminal as _;
+use std::path::Path;
+
+use toolhub::Hub;
+use toolhub_core::{Lang, Localize as _, RawJson, RawObject};
+use toolhub_engine::definition_scan::{Finding, visible};
+use toolhub_skills::{ApprovalState, FileSet, Known, Shape, Snapshot};
+
+use crate::app::App;
+use crate::args::skills::SkillApproveArgs;
+use crate::commands::skills::{at_path, named, present};
+use crate::exit::{Exit, UsageError};
+use crate::render::findings;
+use crate::render::screen::GOOD;
+
+pub(crate) async fn run(app: &App, args: &SkillApproveArgs) -> anyhow::Result<Exit> {
+    let hub = app.hub().await?;
+    let shelf = hub.skills();
+    let mut wanted: Vec<Known> = Vec::new();
+    if args.all {
+        wanted.extend(shelf.skills.iter().filter(|known| !known.standing.may_be_used()).cloned());
+    }
+    for name in &args.names {
+        wanted.push(meant(app, &shelf, (name, args.revoke))?.clone());
+    }
+    let mut shown = Vec::new();
+    let mut worst = Exit::Done;
+    for known in &wanted {
+        let (done, exit) = match args.revoke {
+            true => revoke(app, hub, known).await?,
+            false => approve(app, hub, (known, args.yes)).await?,
+        };
+        shown.push(done);
+        if exit != Exit::Done {
+            worst = exit;
+        }
+    }
+    if app.screen.json {
+        app.screen.json(&RawJson::of(&shown));
+    } else if wanted.is_empty() {
+        app.screen.note(app.lang().choose("no skill waits for approval", "没有等待批准的技能"));
+    }
+    Ok(worst)
+}
+
+/// The skill with a name or path. Of several with the same name, the one whose approval would change.
+fn meant<'a>(app: &App, shelf: &'a Snapshot, (word, revoke): (&str, bool)) -> Result<&'a Known, UsageError> {
+    if let Some(known) = at_path(shelf, word) {
+        return Ok(known);
+    }
+    let changes = |known: &&Known| match revoke {
+        true => matches!(known.standing, ApprovalState::Approved | ApprovalState::Changed),
+        false => !known.standing.may_be_used(),
+    };
+    let of_name = || shelf.skills.iter().filter(|known| known.skill.name == word);
+    let meant: Vec<&Known> = of_name().filter(changes).collect();
+    match &meant[..] {
+        [one] => Ok(one),
+        [] => match of_name().find(|known| known.standing != ApprovalState::Own) {
+            Some(known) => Ok(known),
+            None => named(app, shelf, word),
+        },
+        several => {
+            let places = several.iter().map(|known| format!("`{}`", place(known).display()));
+            let places = places.collect::<Vec<_>>().join(app.lang().choose(", ", "、"));
+            let word = visible(word);
+            Err(UsageError(app.lang().choose(
+                format!("`{word}` is in {places}: say which by its path"),
+                format!("`{word}` 在 {places} 中都有：请用路径指明"),
+            )))
+        }
+    }
+}
+
+/// The path of a skill, for display.
+pub(crate) fn place(known: &Known) -> &Path {
+    match known.skill.shape {
+        Shape::Folder => &known.skill.folder,
+        Shape::PythonFile => &known.skill.file,
+    }
+}
+
+fn told(known: &Known, approved: bool) -> RawObject {
+    RawObject::default()
+        .with("skill", known.skill.name.as_str())
+        .with("path", known.skill.file.display().to_string())
+        .with("before", known.standing.name())
+        .with("approved", approved)
+        .with("grants", RawJson::of(&known.skill.asked))
+}
+
+async fn approve(app: &App, hub: &Hub, (known, yes): (&Known, bool)) -> anyhow::Result<(RawObject, Exit)> {
+    let (lang, name) = (app.lang(), &known.skill.name);
+    if known.standing == ApprovalState::Own {
+        if !app.screen.json {
+            app.screen.note(&lang.choose(
+                format!("`{name}` is your own and asks for nothing: it needs no approval"),
+                format!("`{name}` 是你自己的技能且不请求权限，无需批准"),
+            ));
+        }
+        return Ok((told(known, false), Exit::Done));
+    }
+    let files = match hub.skill_book().files_of(&known.skill) {
+        Ok(files) => files,
+        Err(why) => {
+            app.screen.error(&why.localize(lang));
+            return Ok((told(known, false), Exit::Failed));
+        }
+    };
+    if !app.screen.json {
+        present(app, hub, known).await;
+    }
+    let suspicious = Hub::suspicious_in_skill(&known.skill, &files);
+    let shown = |approved: bool| {
+        told(known, approved)
+            .with("files", files.files.len() as u64)
+            .with("suspicious", findings::as_json(&suspicious, lang))
+            .with("shadows", RawJson::of(&hub.shadowed_by(known.tool_names.iter().map(String::as_str))))
+    };
+    if !yes && let Err(refused) = consent(app, known, &suspicious).await? {
+        app.screen.error(&refused);
+        return Ok((shown(false), Exit::Failed));
+    }
+    hub.approve_skill(&known.skill, &files).await?;
+    if !app.screen.json {
+        let with = counted(&files, lang);
+        app.screen.note(&lang.choose(
+            format!(
+                "{GOOD}✓{GOOD:#} approved `{name}` with its {with}; a change to any of them takes that back"
+            ),
+            format!("{GOOD}✓{GOOD:#} 已批准 `{name}` 及其 {with}；任何改动都会使批准失效"),
+        ));
+    }
+    Ok((shown(true).with("digest", files.digest()), Exit::Done))
+}
+
+/// The number of files as text.
+pub(crate) fn counted(files: &FileSet, lang: Lang) -> String {
+    match files.files.len() {
+        1 => lang.choose("1 file".to_owned(), "1 个文件".to_owned()),
+        many => lang.choose(format!("{many} files"), format!("{many} 个文件")),
+    }
+}
+
+/// The owner's consent: by a prompt at a terminal. Without a terminal, only skills without suspicious findings that request no
+/// write access, environment variables or network are approved; otherwise returns the reason.
+async fn consent(app: &App, known: &Known, suspicious: &[Finding]) -> anyhow::Result<Result<(), String>> {
+    let (lang, asked) = (app.lang(), &known.skill.asked);
+    let name = visible(&known.skill.name);
+    if !app.screen.json && std::io::stdin().is_terminal() && std::io::stderr().is_terminal() {
+        return Ok(match ask(app, &name).await? {
+            true => Ok(()),
+            false => Err(lang.choose(format!("`{name}` is not approved"), format!("未批准 `{name}`"))),
+        });
+    }
+    let reaches_out = !asked.write.is_empty() || !asked.environment.is_empty() || asked.network;
+    let why = match (suspicious.is_empty(), reaches_out) {
+        (true, false) => return Ok(Ok(())),
+        (false, _) => lang.choose("something in it is suspicious".to_owned(), "内容可疑".to_owned()),
+        (true, true) => {
+            let asked = asked.localize(lang);
+            lang.choose(format!("it asks to {asked}"), format!("它请求{asked}"))
+        }
+    };
+    Ok(Err(lang.choose(
+        format!("`{name}` is not approved, as {why}: read it, then add `--yes` if you agree"),
+        format!("未批准 `{name}`：{why}；看过之后如果同意，请加 `--yes`"),
+    )))
+}
+
+async fn ask(app: &App, name: &str) -> anyhow::Result<bool> {
+    let question =
+        app.lang().choose(format!("approve `{name}`? [y/N] "), format!("要批准 `{name}` 吗？[y/N] "));
+    app.agrees(&question).await
+}
+
+async fn revoke(app: &App, hub: &Hub, known: &Known) -> anyhow::Result<(RawObject, Exit)> {
+    let (lang, name) = (app.lang(), &known.skill.name);
+    let revoked = hub.revoke_skill(&known.skill).await?;
+    match revoked {
+        true => app.screen.note(&lang.choose(
+            format!("`{name}` is no longer approved; a `toolhub serve` that runs knows within 5 seconds"),
+            format!("已撤销对 `{name}` 的批准；正在运行的 `toolhub serve` 会在 5 秒内得知"),
+        )),
+        false => app.screen.error(lang.choose("there is no such approval", "没有这样的批准")),
+    }
+    let exit = if revoked { Exit::Done } else { Exit::Failed };
+    Ok((told(known, false).with("revoked", revoked), exit))
+}

@@ -1,0 +1,458 @@
+//! `toolhub skills`: lists skills, and shows one skill.
+
+pub(crate) mod approve;
+pub(crate) mod make;
+pub(crate) mod run;
+
+use std::path::{Path, PathBuf};
+
+use toolhub::Hub;
+use toolhub_core::{Lang, Localize as _, RawJson, RawObject};
+use toolhub_engine::definition_scan::visible;
+use toolhub_engine::similar_names;
+use toolhub_skills::{ApprovalState, Fault, Known, Shape, Skipped, Snapshot, Weight, use_skill};
+
+use crate::app::App;
+use crate::args::skills::{SkillListArgs, SkillShowArgs, SkillsArgs, SkillsCommand};
+use crate::exit::{Exit, UsageError};
+use crate::render::findings;
+use crate::render::screen::{BAD, BOLD, DIM, GOOD, NAME, ODD};
+use crate::render::table::{Cell, fold, lines};
+
+pub(crate) async fn run(app: &App, args: SkillsArgs) -> anyhow::Result<Exit> {
+    match args.command {
+        None => list(app, &SkillListArgs::default()).await,
+        Some(SkillsCommand::List(args)) => list(app, &args).await,
+        Some(SkillsCommand::Show(args)) => show(app, &args).await,
+        Some(SkillsCommand::Validate(args)) => make::validate(app, &args).await,
+        Some(SkillsCommand::New(args)) => make::new(app, &args).await,
+        Some(SkillsCommand::Run(args)) => run::run(app, &args).await,
+        Some(SkillsCommand::Approve(args)) => approve::run(app, &args).await,
+    }
+}
+
+/// The state of a skill in JSON.
+pub(crate) fn state(known: &Known) -> &'static str {
+    match (known.standing.may_be_used(), &known.hidden_by) {
+        (true, None) => "used",
+        (true, Some(_)) => "hidden",
+        (false, _) => "waiting",
+    }
+}
+
+async fn list(app: &App, args: &SkillListArgs) -> anyhow::Result<Exit> {
+    let hub = app.hub().await?;
+    if args.servers {
+        app.interruptible(async {
+            hub.list_again().await;
+            hub.learn_server_skills().await;
+        })
+        .await?;
+    }
+    let shelf = hub.skills();
+    if app.screen.json {
+        app.screen.json(&as_json(hub, &shelf, app.lang()));
+        return Ok(Exit::Done);
+    }
+    print(app, &shelf);
+    tell(app, hub, &shelf);
+    Ok(Exit::Done)
+}
+
+fn print(app: &App, shelf: &Snapshot) {
+    let lang = app.lang();
+    let mut rows: Vec<Vec<Cell>> = shelf
+        .skills
+        .iter()
+        .map(|known| {
+            let (word, style) = match state(known) {
+                "used" => ("", GOOD),
+                "hidden" => (lang.choose("hidden", "被遮盖"), ODD),
+                _ => (lang.choose("not approved", "未批准"), BAD),
+            };
+            let tools = known.skill.tools.len();
+            let tools = match tools {
+                0 => String::new(),
+                1 => lang.choose("1 tool".to_owned(), "1 个工具".to_owned()),
+                many => lang.choose(format!("{many} tools"), format!("{many} 个工具")),
+            };
+            vec![
+                Cell::new(visible(&known.skill.name), NAME),
+                Cell::new(origin(known.skill.origin.name(), lang), DIM),
+                Cell::new(word, style),
+                Cell::new(tools, DIM),
+                Cell::from(one_line(&known.skill.description).as_str()),
+            ]
+        })
+        .collect();
+    for skill in &shelf.foreign {
+        rows.push(vec![
+            Cell::new(visible(&skill.shown()), NAME),
+            Cell::new(lang.choose("server", "服务器"), DIM),
+            Cell::new("", GOOD),
+            Cell::new("", DIM),
+            Cell::from(one_line(&skill.description).as_str()),
+        ]);
+    }
+    // Removes empty columns.
+    for column in [3, 2] {
+        if rows.iter().all(|row| row.get(column).is_none_or(Cell::is_empty)) {
+            rows.iter_mut().for_each(|row| drop(row.remove(column)));
+        }
+    }
+    for line in lines(&rows, "", app.screen.width()) {
+        app.screen.line(&line);
+    }
+}
+
+fn one_line(text: &str) -> String {
+    visible(&text.split_whitespace().collect::<Vec<_>>().join(" ")).into_owned()
+}
+
+pub(crate) fn origin(name: &'static str, lang: Lang) -> &'static str {
+    match name {
+        "project" => lang.choose("project", "项目"),
+        "config" => lang.choose("config", "配置"),
+        _ => lang.choose("user", "用户"),
+    }
+}
+
+/// Prints warnings about skills, and how to resolve them.
+fn tell(app: &App, hub: &Hub, shelf: &Snapshot) {
+    let lang = app.lang();
+    if shelf.skills.is_empty() && shelf.skipped.is_empty() && shelf.foreign.is_empty() {
+        let text = match hub.settings().skills.enabled {
+            true => lang.choose(
+                "no skills; make one with `toolhub skills new NAME`",
+                "没有技能；可用 `toolhub skills new 名称` 新建",
+            ),
+            false => lang.choose(
+                "skills are switched off: `[skills] enabled = false`",
+                "技能已关闭：`[skills] enabled = false`",
+            ),
+        };
+        app.screen.note(text);
+    }
+    for known in &shelf.skills {
+        let name = visible(&known.skill.name);
+        let place = known.skill.file.display();
+        if let Some(by) = &known.hidden_by {
+            let by = by.display();
+            app.screen.warn(&lang.choose(
+                format!("`{name}` in `{place}` is hidden by `{by}`"),
+                format!("`{place}` 中的 `{name}` 被 `{by}` 遮盖"),
+            ));
+        }
+        match &known.standing {
+            ApprovalState::Own | ApprovalState::Approved => {}
+            // An unreadable skill cannot be approved; the reason contains the fix.
+            ApprovalState::Unreadable(why) => {
+                let why = why.localize(lang);
+                let why = visible(&why);
+                app.screen.warn(
+                    &lang.choose(format!("`{name}` is not used: {why}"), format!("`{name}` 未启用：{why}")),
+                );
+            }
+            ApprovalState::Unapproved | ApprovalState::Changed => {
+                let why = known.standing.localize(lang);
+                // If two skills have the same name, commands must use their paths.
+                let named = |other: &&Known| other.skill.name == known.skill.name;
+                let word = match shelf.skills.iter().filter(named).count() > 1 {
+                    true => approve::place(known).display().to_string(),
+                    false => name.clone().into_owned(),
+                };
+                app.screen.warn(&lang.choose(
+                    format!("`{name}` is not used: {why}; see `toolhub skills show {word}`, then `toolhub skills approve {word}`"),
+                    format!("`{name}` 未启用：{why}；见 `toolhub skills show {word}`，再用 `toolhub skills approve {word}`"),
+                ));
+            }
+        }
+        for tool in hub.shadowed_by(known.tool_names.iter().map(String::as_str)) {
+            app.screen.warn(&format!("`{name}`: {}", shadows(&tool, lang)));
+        }
+        for fault in known.skill.faults.iter().filter(|fault| fault.weight > Weight::Advice) {
+            app.screen.warn(&visible(&fault.localize(lang)));
+        }
+    }
+    for skipped in &shelf.skipped {
+        let fatal = skipped.faults.iter().filter(|fault| fault.weight > Weight::Advice);
+        for fault in fatal {
+            let said = fault.localize(lang);
+            let said = visible(&said);
+            app.screen.warn(&lang.choose(format!("skipped: {said}"), format!("已跳过：{said}")));
+        }
+    }
+    for note in &shelf.notes {
+        app.screen.warn(&note.localize(lang));
+    }
+}
+
+fn as_json(hub: &Hub, shelf: &Snapshot, lang: Lang) -> RawJson {
+    let skills = shelf.skills.iter().map(|known| {
+        let shadows = hub.shadowed_by(known.tool_names.iter().map(String::as_str));
+        described(known, lang).with("shadows", RawJson::of(&shadows))
+    });
+    let foreign = shelf.foreign.iter().map(|skill| {
+        RawObject::default()
+            .with("name", skill.shown())
+            .with("description", skill.description.as_str())
+            .with("origin", "server")
+            .with("path", skill.uri.as_str())
+            .with("state", "used")
+            .with("server", skill.server.as_str())
+    });
+    let skipped = shelf.skipped.iter().map(|skipped| skipped_json(skipped, lang));
+    RawJson::of(&skills.chain(foreign).chain(skipped).collect::<Vec<_>>())
+}
+
+fn skipped_json(skipped: &Skipped, lang: Lang) -> RawObject {
+    RawObject::default()
+        .with("name", RawJson::null())
+        .with("origin", skipped.origin.name())
+        .with("path", skipped.file.display().to_string())
+        .with("state", "skipped")
+        .with("faults", faults_json(&skipped.faults, lang))
+}
+
+pub(crate) fn faults_json(faults: &[Fault], lang: Lang) -> RawJson {
+    let all: Vec<RawObject> = faults
+        .iter()
+        .map(|fault| {
+            RawObject::default()
+                .with("file", fault.file.display().to_string())
+                .with("line", RawJson::of(&fault.line))
+                .with("weight", fault.weight.name())
+                .with("what", fault.what.localize(lang))
+                .with("instead", fault.instead.localize(lang))
+        })
+        .collect();
+    RawJson::of(&all)
+}
+
+fn described(known: &Known, lang: Lang) -> RawObject {
+    let skill = &known.skill;
+    RawObject::default()
+        .with("name", skill.name.as_str())
+        .with("description", skill.description.as_str())
+        .with("origin", skill.origin.name())
+        .with("path", skill.file.display().to_string())
+        .with("state", state(known))
+        .with("standing", known.standing.name())
+        .with("hidden_by", RawJson::of(&known.hidden_by.as_ref().map(|by| by.display().to_string())))
+        .with("tools", RawJson::of(&known.tool_names))
+        .with("grants", RawJson::of(&known.grants))
+        .with("faults", faults_json(&skill.faults, lang))
+}
+
+/// The note for a tool with the name of a native tool.
+pub(crate) fn shadows(tool: &str, lang: Lang) -> String {
+    lang.choose(
+        format!("its tool `{tool}` shadows the native tool `{tool}`, and is called in its place"),
+        format!("其工具 `{tool}` 遮盖了同名的内置工具 `{tool}`，会代替它被调用"),
+    )
+}
+
+/// Expands `~`, if the shell did not.
+pub(crate) fn expanded(path: &Path) -> PathBuf {
+    let home = || Some(std::env::home_dir()?.join(path.strip_prefix("~").ok()?));
+    home().unwrap_or_else(|| path.to_owned())
+}
+
+/// The skill at a path: its folder, its `SKILL.md` or its single file.
+pub(crate) fn at_path<'a>(shelf: &'a Snapshot, word: &str) -> Option<&'a Known> {
+    let place = expanded(Path::new(word)).canonicalize().ok()?;
+    let is = |path: &Path| path.canonicalize().is_ok_and(|path| path == place);
+    shelf
+        .skills
+        .iter()
+        .find(|known| is(&known.skill.file) || known.skill.shape == Shape::Folder && is(&known.skill.folder))
+}
+
+/// The skill with that name, path, or tool.
+pub(crate) fn named<'a>(app: &App, shelf: &'a Snapshot, name: &str) -> Result<&'a Known, UsageError> {
+    let found = shelf
+        .named(name)
+        .or_else(|| at_path(shelf, name))
+        .or_else(|| shelf.with_tool(name).map(|(known, _)| known));
+    found.ok_or_else(|| {
+        let lang = app.lang();
+        let names = shelf.skills.iter().map(|known| known.skill.name.as_str());
+        let lies_in = |known: &&Known| known.skill.folder.file_name().is_some_and(|own| own == name);
+        let by_folder = shelf.skills.iter().find(lies_in).map(|known| known.skill.name.clone());
+        let near = by_folder.or_else(|| similar_names(name, names, 1).pop());
+        let name = visible(name);
+        UsageError(match near {
+            Some(near) => lang.choose(
+                format!("there is no skill `{name}`; did you mean `{near}`?"),
+                format!("没有技能 `{name}`；是否想用 `{near}`？"),
+            ),
+            None => lang.choose(
+                format!("there is no skill `{name}`; `toolhub skills list` shows them"),
+                format!("没有技能 `{name}`；`toolhub skills list` 列出所有技能"),
+            ),
+        })
+    })
+}
+
+async fn show(app: &App, args: &SkillShowArgs) -> anyhow::Result<Exit> {
+    let hub = app.hub().await?;
+    let shelf = hub.skills();
+    let known = named(app, &shelf, &args.name)?;
+    if let Some(file) = &args.file {
+        return Ok(show_file(app, known, file));
+    }
+    let text = match known.skill.shape {
+        Shape::Folder => use_skill::instructions(hub.skill_book(), &known.skill)
+            .map_err(|error| error.localize(app.lang())),
+        Shape::PythonFile => Ok("".into()),
+    };
+    if app.screen.json {
+        let frontmatter = RawJson::of(&known.skill.frontmatter);
+        let files = hub.skill_book().files_of(&known.skill).unwrap_or_default();
+        let suspicious = findings::as_json(&Hub::suspicious_in_skill(&known.skill, &files), app.lang());
+        let shadows = hub.shadowed_by(known.tool_names.iter().map(String::as_str));
+        let files: Vec<RawObject> = files
+            .files
+            .iter()
+            .map(|(path, file)| {
+                RawObject::default()
+                    .with("path", path.as_str())
+                    .with("size", file.size)
+                    .with("sha256", file.digest.as_str())
+            })
+            .collect();
+        let shown = described(known, app.lang())
+            .with("frontmatter", frontmatter)
+            .with("asked", RawJson::of(&known.skill.asked))
+            .with("files", RawJson::of(&files))
+            .with("suspicious", suspicious)
+            .with("shadows", RawJson::of(&shadows))
+            .with("instructions", RawJson::of(&text.as_deref().ok()));
+        app.screen.json(&shown.into_raw());
+        return Ok(Exit::Done);
+    }
+    present(app, hub, known).await;
+    let others = shelf.skills.iter().filter(|other| other.skill.name == known.skill.name);
+    for other in others.filter(|other| other.skill.file != known.skill.file) {
+        let place = other.skill.file.display().to_string();
+        app.screen.warn(&another_of_its_name(&visible(&place), app.lang()));
+    }
+    match text {
+        Ok(text) if text.is_empty() => {}
+        Ok(text) => {
+            app.screen.line("");
+            app.screen.verbatim(&visible_text(&text));
+        }
+        Err(error) => app.screen.error(&error),
+    }
+    Ok(Exit::Done)
+}
+
+fn another_of_its_name(place: &str, lang: Lang) -> String {
+    lang.choose(
+        format!("another skill of this name is in `{place}`; name it by its path"),
+        format!("`{place}` 中还有同名技能；请用路径指明"),
+    )
+}
+
+/// Makes invisible characters visible, line by line.
+fn visible_text(text: &str) -> String {
+    text.lines().map(visible).collect::<Vec<_>>().join("\n")
+}
+
+fn show_file(app: &App, known: &Known, file: &str) -> Exit {
+    match toolhub_skills::resource::read(&known.skill.folder, file, 1 << 20) {
+        Ok(bytes) => {
+            app.screen.verbatim(&visible_text(&String::from_utf8_lossy(&bytes)));
+            Exit::Done
+        }
+        Err(error) => {
+            app.screen.error(&error.text().localize(app.lang()));
+            Exit::Failed
+        }
+    }
+}
+
+/// Prints a skill and its permissions, without its text.
+pub(crate) async fn present(app: &App, hub: &Hub, known: &Known) {
+    let (lang, skill) = (app.lang(), &known.skill);
+    let standing = known.standing.localize(lang);
+    let name = visible(&skill.name);
+    let whose = origin(skill.origin.name(), lang);
+    app.screen.line(&format!("{NAME}{name}{NAME:#} {DIM}({whose}){DIM:#}  {standing}"));
+    let width = app.screen.width().map(|width| width.saturating_sub(2));
+    for line in fold(&one_line(&skill.description), width) {
+        app.screen.line(&format!("  {line}"));
+    }
+    let place = skill.file.display();
+    field(app, lang.choose("file", "文件"), &place.to_string());
+    for key in ["license", "compatibility", "allowed-tools"] {
+        if let Some(value) = skill.frontmatter.get(key) {
+            let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+            field(app, key, &one_line(&value));
+        }
+    }
+    if !known.tool_names.is_empty() {
+        field(app, lang.choose("tools", "工具"), &known.tool_names.join(", "));
+        field(app, lang.choose("its scripts may", "脚本可以"), &known.grants.localize(lang));
+        if !skill.asked.is_empty() {
+            field(app, lang.choose("of that it asks for", "其中由它请求"), &skill.asked.localize(lang));
+        }
+    }
+    for tool in hub.shadowed_by(known.tool_names.iter().map(String::as_str)) {
+        app.screen.line(&format!("  {ODD}!{ODD:#} {}", shadows(&tool, lang)));
+    }
+    if let Ok(files) = hub.skill_book().files_of(skill) {
+        let runs = |path: &&String| path.starts_with("scripts/") || skill.shape == Shape::PythonFile;
+        let count = approve::counted(&files, lang);
+        let count = match files.files.keys().filter(runs).count() {
+            0 => count,
+            scripts => lang.choose(
+                format!("{count}, of them scripts: {scripts}"),
+                format!("{count}，其中脚本 {scripts} 个"),
+            ),
+        };
+        field(app, lang.choose("in all", "共"), &count);
+        findings::show(app, &Hub::suspicious_in_skill(skill, &files), "  ");
+        let others: Vec<String> =
+            files.files.keys().filter(|path| *path != "SKILL.md").take(20).cloned().collect();
+        let more = files.files.len().saturating_sub(others.len() + 1);
+        if !others.is_empty() {
+            let more = if more > 0 { format!(", … (+{more})") } else { String::new() };
+            field(
+                app,
+                lang.choose("other files", "其他文件"),
+                &format!("{}{more}", visible(&others.join(", "))),
+            );
+        }
+        if let Some(change) = hub.skill_change(skill, &files).await {
+            for (paths, en, zh) in [
+                (&change.added, "new since it was approved", "批准后新增"),
+                (&change.changed, "changed since it was approved", "批准后改动"),
+                (&change.removed, "gone since it was approved", "批准后删除"),
+            ] {
+                if !paths.is_empty() {
+                    field(app, lang.choose(en, zh), &visible(&paths.join(", ")));
+                }
+            }
+        }
+    }
+    for fault in &skill.faults {
+        app.screen.line(&format!("  {ODD}!{ODD:#} {}", visible(&fault.localize(lang))));
+    }
+}
+
+fn field(app: &App, name: &str, value: &str) {
+    let colon = app.lang().choose(": ", "：");
+    let width = app.screen.width().map(|width| width.saturating_sub(4));
+    for (at, line) in fold(&format!("{name}{colon}{value}"), width).into_iter().enumerate() {
+        match at {
+            0 => app.screen.line(&format!(
+                "  {BOLD}{}{BOLD:#}{}",
+                name,
+                line.strip_prefix(name).unwrap_or(&line)
+            )),
+            _ => app.screen.line(&format!("    {line}")),
+        }
+    }
+}

@@ -1,0 +1,89 @@
+//! `toolhub skills run`: runs a tool of one skill, regardless of other tools with the same name.
+
+use toolhub::{Coercion, Source, ToolCall, ToolError};
+use toolhub_core::{Localize as _, RawJson};
+use toolhub_skills::{Known, Weight};
+
+use crate::app::App;
+use crate::args::skills::SkillRunArgs;
+use crate::args::tool_arguments::{self, PairError};
+use crate::commands::skills::named;
+use crate::commands::tools::call;
+use crate::exit::{Exit, UsageError};
+
+pub(crate) async fn run(app: &App, args: &SkillRunArgs) -> anyhow::Result<Exit> {
+    let lang = app.lang();
+    let given = args.args.as_deref().map(|text| tool_arguments::given(text, lang)).transpose()?;
+    let hub = app.hub().await?;
+    let shelf = hub.skills();
+    let known = named(app, &shelf, &args.name)?;
+    // For a skill with one tool the name may be omitted; then the first positional argument is a pair.
+    let mut pairs = args.pairs.clone();
+    let mut tool = args.tool.clone();
+    if let Some(first) = tool.as_ref().filter(|word| word.contains('=')).cloned() {
+        pairs.insert(0, first);
+        tool = None;
+    }
+    let (name, schema) = chosen(app, known, tool.as_deref())?;
+    let arguments = match tool_arguments::with_pairs(given.as_ref(), &pairs, &schema, lang) {
+        Ok(arguments) => arguments,
+        Err(PairError::Usage(error)) => return Err(error.into()),
+        Err(PairError::Unknown(problem)) => {
+            let error = ToolError::InvalidArguments { tool: name.as_str().into(), problems: vec![problem] };
+            app.screen.error(&error.localize(lang));
+            return Ok(Exit::from(&error));
+        }
+    };
+    let mut wanted = ToolCall::new(name.as_str(), arguments);
+    wanted.coercion = Coercion::On;
+    wanted.among = Some([Source::Skill].into());
+    wanted.timeout = args.timeout.map(|span| span.0);
+    let outcome = app.interruptible(hub.call(wanted)).await?;
+    call::show(app, &outcome);
+    Ok(outcome.result.as_ref().err().map_or(Exit::Done, Exit::from))
+}
+
+/// The selected tool's catalog name and schema.
+fn chosen(app: &App, known: &Known, wanted: Option<&str>) -> Result<(String, RawJson), UsageError> {
+    let lang = app.lang();
+    let skill = &known.skill;
+    let name = &skill.name;
+    let all: Vec<(&str, &String, &RawJson)> = skill
+        .tools
+        .iter()
+        .zip(&known.tool_names)
+        .map(|(tool, shown)| (tool.name.as_str(), shown, &tool.schema))
+        .collect();
+    let list = all.iter().map(|(own, ..)| format!("`{own}`")).collect::<Vec<_>>().join(", ");
+    let found = match (wanted, &all[..]) {
+        (Some(wanted), _) => all.iter().find(|(own, shown, _)| *own == wanted || shown.as_str() == wanted),
+        (None, [one]) => Some(one),
+        (None, _) => None,
+    };
+    if let Some((_, shown, schema)) = found {
+        return Ok(((*shown).clone(), (*schema).clone()));
+    }
+    // A declared tool that is invalid.
+    let broken = skill.faults.iter().find(|fault| all.is_empty() && fault.weight > Weight::Advice);
+    if let Some(fault) = broken {
+        let fault = fault.localize(lang);
+        return Err(UsageError(lang.choose(
+            format!("the skill `{name}` has no tool that can be run: {fault}"),
+            format!("技能 `{name}` 没有可运行的工具：{fault}"),
+        )));
+    }
+    Err(UsageError(match (all.is_empty(), wanted) {
+        (true, _) => lang.choose(
+            format!("the skill `{name}` has no tools, only instructions: read them with `toolhub skills show {name}`"),
+            format!("技能 `{name}` 没有工具，只有说明：用 `toolhub skills show {name}` 查看"),
+        ),
+        (false, Some(wanted)) => lang.choose(
+            format!("the skill `{name}` has no tool `{wanted}`: it has {list}"),
+            format!("技能 `{name}` 没有工具 `{wanted}`：它有 {list}"),
+        ),
+        (false, None) => lang.choose(
+            format!("say which tool of `{name}`: {list}"),
+            format!("请指明 `{name}` 的哪个工具：{list}"),
+        ),
+    }))
+}

@@ -1,0 +1,281 @@
+//! `toolhub tools approve`: approves definitions in their current state, after showing them.
+
+use std::io::IsTerminal as _;
+use std::sync::Arc;
+
+use toolhub::Hub;
+use toolhub_core::approval::Approval;
+use toolhub_core::tool::Trust;
+use toolhub_core::{Localize as _, RawJson, RawObject, Source};
+use toolhub_engine::Entry;
+use toolhub_engine::definition_scan::visible;
+
+use crate::app::App;
+use crate::args::{ApproveArgs, ShowArgs};
+use crate::commands::servers::list::ago;
+use crate::commands::servers::unknown;
+use crate::commands::tools::diff::{difference, millis, show_difference};
+use crate::commands::tools::{first_line, named};
+use crate::exit::{Exit, UsageError};
+use crate::render::findings;
+use crate::render::listing_progress::listing;
+use crate::render::screen::{BOLD, DIM, GOOD, NAME, ODD};
+use crate::render::table::{Cell, fold, lines};
+
+pub(crate) async fn run(app: &App, args: ApproveArgs) -> anyhow::Result<Exit> {
+    let hub = app.hub().await?;
+    if args.list {
+        list(app, hub);
+        return Ok(Exit::Done);
+    }
+    if args.revoke {
+        return revoke(app, hub, &args).await;
+    }
+    let wanted = match wanted(app, hub, &args).await? {
+        Ok(wanted) => wanted,
+        Err(exit) => return Ok(exit),
+    };
+    let mut shown = Vec::new();
+    let mut left = Vec::new();
+    let whole = if args.tool.is_some() { Length::Whole } else { Length::FirstLine };
+    for entry in &wanted {
+        let before = entry.tool.trust;
+        let change = change(hub, entry);
+        if !app.screen.json {
+            present(app, entry, (&change, whole));
+        }
+        let suspicious = !entry.findings().is_empty() && before != Trust::Approved;
+        let agreed = !suspicious || args.yes || agree(app, entry).await?;
+        if agreed {
+            hub.approve(&entry.tool).await?;
+        } else {
+            left.push(Arc::clone(entry));
+        }
+        if app.screen.json {
+            shown.push(
+                RawObject::default()
+                    .with("tool", entry.tool.name().as_str())
+                    .with("source", entry.tool.source.to_string())
+                    .with("approved", agreed)
+                    .with("before", before.name())
+                    .with("digest", entry.tool.definition.digest())
+                    .with("diff", change)
+                    .with("suspicious", findings::as_json(entry.findings(), app.lang())),
+            );
+        }
+    }
+    if app.screen.json {
+        app.screen.json(&RawJson::of(&shown));
+    }
+    Ok(report(app, wanted.len() - left.len(), &left))
+}
+
+/// Prints which tools were approved and which were not.
+fn report(app: &App, approved: usize, left: &[Arc<Entry>]) -> Exit {
+    let lang = app.lang();
+    if approved > 0 || left.is_empty() {
+        app.screen.note(&lang.choose(
+            format!("{GOOD}✓{GOOD:#} approved: {approved}"),
+            format!("{GOOD}✓{GOOD:#} 已批准 {approved} 个"),
+        ));
+    }
+    if left.is_empty() {
+        return Exit::Done;
+    }
+    let names = findings::names(left.iter().map(AsRef::as_ref), lang);
+    app.screen.error(&lang.choose(
+        format!("not approved, as something about it is suspicious: {names}; read it, then add `--yes` if you agree"),
+        format!("因内容可疑而未批准：{names}；看过之后如果同意，请加 `--yes`"),
+    ));
+    Exit::Failed
+}
+
+/// The selected tools; only tools of servers are approved.
+async fn wanted(app: &App, hub: &Hub, args: &ApproveArgs) -> anyhow::Result<Result<Vec<Arc<Entry>>, Exit>> {
+    let lang = app.lang();
+    if let Some(tool) = &args.tool {
+        let asked = ShowArgs { tool: tool.clone(), source: args.source.clone() };
+        let found = match named(app, hub, &asked).await? {
+            Ok(found) => found,
+            Err(error) => {
+                app.screen.error(&error.localize(lang));
+                return Ok(Err(Exit::from(&error)));
+            }
+        };
+        return Ok(Ok(vec![one_of(app, tool, &found)?]));
+    }
+    if let Some(id) = &args.server {
+        let Some(server) = hub.servers().into_iter().find(|server| server.spec.id.as_str() == id) else {
+            return Err(unknown(app, hub, id).into());
+        };
+        if server.list.is_none_or(|list| list.listed_at.is_none())
+            && let Some(Err(error)) = app.interruptible(hub.list_server(id)).await?
+        {
+            app.screen.error(&error.localize(lang));
+            return Ok(Err(Exit::from(&error)));
+        }
+    } else {
+        listing(app, hub, hub.list_missing()).await?;
+    }
+    let meant = |entry: &&Arc<Entry>| match (&entry.tool.source, &args.server) {
+        (Source::Server(id), Some(only)) => id.as_str() == only,
+        (Source::Server(_), None) => true,
+        _ => false,
+    };
+    Ok(Ok(hub.catalog().iter().filter(meant).cloned().collect()))
+}
+
+/// Of several tools with the same name, the one that changed since its approval; otherwise `--source` is required.
+fn one_of(app: &App, tool: &str, found: &[Arc<Entry>]) -> Result<Arc<Entry>, UsageError> {
+    let lang = app.lang();
+    let of_servers: Vec<&Arc<Entry>> =
+        found.iter().filter(|entry| matches!(entry.tool.source, Source::Server(_))).collect();
+    let is_changed = |entry: &&&Arc<Entry>| matches!(entry.tool.trust, Trust::Changed | Trust::Quarantined);
+    let changed: Vec<&Arc<Entry>> = of_servers.iter().filter(is_changed).copied().collect();
+    match (&of_servers[..], &changed[..]) {
+        ([], _) if found.iter().any(|entry| entry.tool.source == Source::Skill) => Err(UsageError(lang.choose(
+            format!("`{tool}` belongs to a skill, which is approved as a whole: `toolhub skills approve {tool}`"),
+            format!("`{tool}` 属于技能，须整体批准：`toolhub skills approve {tool}`"),
+        ))),
+        ([], _) => Err(UsageError(lang.choose(
+            format!("`{tool}` is built in and needs no approval"),
+            format!("`{tool}` 是内置工具，无需批准"),
+        ))),
+        ([one], _) | (_, [one]) => Ok(Arc::clone(one)),
+        (several, _) => {
+            let places: Vec<String> =
+                several.iter().map(|entry| format!("`{}`", entry.tool.source)).collect();
+            let places = places.join(", ");
+            Err(UsageError(lang.choose(
+                format!("`{tool}` is in {places}: say which with `--source`"),
+                format!("`{tool}` 在 {places} 中都有：请用 `--source` 指明"),
+            )))
+        }
+    }
+}
+
+/// The changes since the last approval; empty without changes or without an approval.
+fn change(hub: &Hub, entry: &Entry) -> String {
+    let approval = hub.approval_of(&entry.tool).filter(|_| entry.tool.trust != Trust::Approved);
+    approval.map(|old| difference(&old.definition, entry.tool.definition.raw())).unwrap_or_default()
+}
+
+/// How much of a description is shown.
+#[derive(Clone, Copy)]
+enum Length {
+    Whole,
+    FirstLine,
+}
+
+/// Prints a tool before it is approved.
+fn present(app: &App, entry: &Entry, (change, length): (&str, Length)) {
+    let (lang, tool) = (app.lang(), &entry.tool);
+    let standing =
+        findings::standing(tool.trust, lang).unwrap_or(lang.choose("not approved yet", "尚未批准"));
+    let (name, style) = (visible(tool.name().as_str()), NAME);
+    app.screen.line(&format!("{style}{name}{style:#} {DIM}({}){DIM:#}  {standing}", tool.source));
+    let text = match length {
+        Length::Whole => tool.definition.description().trim(),
+        Length::FirstLine => first_line(tool.definition.description()),
+    };
+    let width = app.screen.width().map(|width| width.saturating_sub(2));
+    for line in visible(text).lines().flat_map(|line| fold(line.trim_end(), width)) {
+        app.screen.line(&format!("  {line}"));
+    }
+    show_difference(app, change, "  ");
+    if tool.trust != Trust::Approved {
+        findings::show(app, entry.findings(), "  ");
+    }
+}
+
+/// Prompts for confirmation; `false` without a terminal.
+async fn agree(app: &App, entry: &Entry) -> anyhow::Result<bool> {
+    if app.screen.json || !std::io::stdin().is_terminal() || !std::io::stderr().is_terminal() {
+        return Ok(false);
+    }
+    let name = visible(entry.tool.name().as_str());
+    let question = app
+        .lang()
+        .choose(format!("approve `{name}` all the same? [y/N] "), format!("仍要批准 `{name}` 吗？[y/N] "));
+    app.agrees(&question).await
+}
+
+fn list(app: &App, hub: &Hub) {
+    let (lang, catalog) = (app.lang(), hub.catalog());
+    let trust_of = |approval: &Approval| {
+        let mut named = catalog.named(approval.tool.as_str());
+        named.find(|entry| entry.tool.source == approval.source).map(|entry| entry.tool.trust)
+    };
+    let all = hub.approvals();
+    if app.screen.json {
+        let shown: Vec<RawObject> = all
+            .iter()
+            .map(|approval| {
+                RawObject::default()
+                    .with("tool", approval.tool.as_str())
+                    .with("source", approval.source.to_string())
+                    .with("digest", approval.version.as_str())
+                    .with("approved_at_ms", millis(approval.at))
+                    .with("trust", RawJson::of(&trust_of(approval).map(Trust::name)))
+                    .with("definition", approval.definition.clone())
+            })
+            .collect();
+        app.screen.json(&RawJson::of(&shown));
+        return;
+    }
+    let rows: Vec<Vec<Cell>> = all
+        .iter()
+        .map(|approval| {
+            let ago = ago(approval.at, lang);
+            let trust = trust_of(approval);
+            let standing = match trust {
+                Some(trust) => findings::standing(trust, lang).unwrap_or_default(),
+                None => lang.choose("not there now", "现在没有"),
+            };
+            let style = if trust == Some(Trust::Approved) { GOOD } else { ODD };
+            vec![
+                Cell::new(approval.tool.as_str(), NAME),
+                Cell::new(approval.source.to_string(), BOLD),
+                Cell::new(lang.choose(format!("{ago} ago"), format!("{ago}前")), DIM),
+                Cell::new(standing, style),
+            ]
+        })
+        .collect();
+    for line in lines(&rows, "", app.screen.width()) {
+        app.screen.line(&line);
+    }
+    if all.is_empty() {
+        app.screen.note(lang.choose("nothing is approved yet", "尚未批准任何工具"));
+    }
+}
+
+async fn revoke(app: &App, hub: &Hub, args: &ApproveArgs) -> anyhow::Result<Exit> {
+    let lang = app.lang();
+    let meant = |approval: &Approval| {
+        let source = args.source.as_ref().or(args.server.as_ref());
+        args.tool.as_deref().is_none_or(|tool| tool == approval.tool.as_str())
+            && source.is_none_or(|source| *source == approval.source.to_string())
+    };
+    let mut revoked = Vec::new();
+    for approval in hub.approvals().iter().filter(|approval| meant(approval)) {
+        hub.revoke(&approval.source, &approval.tool).await?;
+        let (name, source) = (visible(approval.tool.as_str()), &approval.source);
+        if !app.screen.json {
+            app.screen.line(&lang.choose(
+                format!("`{name}` ({source}) is no longer approved"),
+                format!("已撤销对 `{name}`（{source}）的批准"),
+            ));
+        }
+        revoked.push(
+            RawObject::default().with("tool", approval.tool.as_str()).with("source", source.to_string()),
+        );
+    }
+    if app.screen.json {
+        app.screen.json(&RawJson::of(&revoked));
+    }
+    if revoked.is_empty() && args.tool.is_some() {
+        app.screen.error(lang.choose("there is no such approval", "没有这样的批准"));
+        return Ok(Exit::Failed);
+    }
+    Ok(Exit::Done)
+}

@@ -1,0 +1,117 @@
+//! `toolhub explain`: the route of a call and its reasons, without running it.
+
+use toolhub::{Hub, Request, Route};
+use toolhub_core::lang::LocalizedText;
+use toolhub_core::{CallBy, Localize as _, RawJson, RawObject, Source};
+use toolhub_engine::{Candidate, Strategy};
+
+use crate::app::App;
+use crate::args::ExplainArgs;
+use crate::args::tool_arguments;
+use crate::exit::Exit;
+use crate::render::screen::{BOLD, DIM, NAME};
+use crate::render::table::{Cell, Overflow, row_lines};
+
+pub(crate) async fn run(app: &App, args: ExplainArgs) -> anyhow::Result<Exit> {
+    let given = args.args.as_deref().map(|text| tool_arguments::given(text, app.lang())).transpose()?;
+    let hub = app.hub().await?;
+    let (by, tool) = match (&args.capability, &args.tool) {
+        (Some(capability), _) => (CallBy::Capability, capability.as_str()),
+        (None, tool) => (CallBy::Name, tool.as_deref().unwrap_or_default()),
+    };
+    let source = args.source.as_deref();
+    let request = Request { by, source, arguments: given.as_ref(), ..Request::named(tool) };
+    match app.interruptible(hub.explain(request)).await? {
+        Ok(mut route) => {
+            route.reasons.extend(in_place_of_builtin(hub, &route));
+            match app.screen.json {
+                true => app.screen.json(&as_json(app, tool, &route)),
+                false => show(app, tool, &route),
+            }
+        }
+        Err(error) => {
+            let exit = Exit::from(&error);
+            if app.screen.json {
+                let shown = RawObject::default()
+                    .with("tool", tool)
+                    .with("success", false)
+                    .with("error", error.localize(app.lang()))
+                    .with("error_kind", error.kind());
+                app.screen.json(&shown.into_raw());
+            } else {
+                app.screen.error(&error.localize(app.lang()));
+            }
+            return Ok(exit);
+        }
+    }
+    Ok(Exit::Done)
+}
+
+/// A note if the tool of a skill takes precedence over the native tool of the same name.
+fn in_place_of_builtin(hub: &Hub, route: &Route) -> Option<LocalizedText> {
+    let first = route.candidates.first().filter(|first| *first.source() == Source::Skill)?;
+    let name = first.entry.tool.name();
+    let native =
+        |candidate: &Candidate| *candidate.source() == Source::Native && candidate.entry.tool.name() == name;
+    route.candidates.iter().find(|candidate| native(candidate))?;
+    let shelf = hub.skills();
+    let skill = &shelf.with_tool(name.as_str())?.0.skill.name;
+    Some(LocalizedText::new(
+        format!(
+            "`{name}` of the skill `{skill}` is called in place of the native tool; `[routing] order` can change that"
+        ),
+        format!("技能 `{skill}` 的 `{name}` 代替同名的内置工具被调用；可用 `[routing] order` 改变"),
+    ))
+}
+
+fn as_json(app: &App, tool: &str, route: &Route) -> RawJson {
+    let candidates: Vec<RawObject> = route
+        .candidates
+        .iter()
+        .map(|candidate| {
+            RawObject::default()
+                .with("source", candidate.source().to_string())
+                .with("name", candidate.entry.tool.name().as_str())
+                .with("why", candidate.why.localize(app.lang()))
+        })
+        .collect();
+    let reasons: Vec<String> = route.reasons.iter().map(|reason| reason.localize(app.lang())).collect();
+    RawObject::default()
+        .with("tool", tool)
+        .with("strategy", route.strategy.name())
+        .with("batch", route.batch as u64)
+        .with("candidates", RawJson::of(&candidates))
+        .with("reasons", RawJson::of(&reasons))
+        .into_raw()
+}
+
+fn show(app: &App, tool: &str, route: &Route) {
+    let lang = app.lang();
+    let strategy = match route.strategy {
+        Strategy::First => lang.choose("one after another", "依次尝试"),
+        Strategy::Race => lang.choose("side by side, the first success counts", "同时运行，先成功者为准"),
+        Strategy::Merge => lang.choose("side by side, put together", "同时运行，合并结果"),
+    };
+    app.screen.line(&format!("{BOLD}{tool}{BOLD:#}  {DIM}{} ({strategy}){DIM:#}", route.strategy.name()));
+    let rows: Vec<Vec<Cell>> = route
+        .candidates
+        .iter()
+        .enumerate()
+        .map(|(place, candidate)| {
+            vec![
+                Cell::from(format!("{}.", place + 1)),
+                Cell::new(candidate.source().to_string(), NAME),
+                Cell::from(candidate.why.localize(lang)),
+            ]
+        })
+        .collect();
+    for line in row_lines(&rows, "  ", (app.screen.width(), Overflow::Fold)).concat() {
+        app.screen.line(&line);
+    }
+    if !route.reasons.is_empty() {
+        app.screen.line(lang.choose("why:", "原因："));
+    }
+    for reason in &route.reasons {
+        app.screen.line(&format!("  - {}", reason.localize(lang)));
+    }
+}

@@ -1,0 +1,380 @@
+//! `toolhub trust`: shows what the current folder would run, read and contact, and trusts it if its owner agrees.
+
+use std::collections::BTreeMap;
+use std::io::IsTerminal as _;
+use std::path::{Path, PathBuf};
+
+use toolhub::settings::Places;
+use toolhub::trust::{ChangeKind, Review, RunTrust, TrustList, Verdict};
+use toolhub_core::lang::LocalizedText;
+use toolhub_core::{Localize as _, RawJson, RawObject};
+use toolhub_engine::definition_scan::visible;
+
+use crate::app::App;
+use crate::args::trust::TrustArgs;
+use crate::exit::{Exit, UsageError};
+use crate::render::foreign::Style;
+use crate::render::screen::{BAD, BOLD, DIM, GOOD, NAME, ODD};
+
+/// The maximum number of changed files that are listed.
+const MAX_CHANGES: usize = 40;
+
+pub(crate) async fn run(app: &App, args: &TrustArgs) -> anyhow::Result<Exit> {
+    let lang = app.lang();
+    // Uses the list of trusted folders only: options and variables for one run are ignored.
+    let places = Places::find_trusting(
+        None,
+        app.global.home.as_deref(),
+        &RunTrust { review: true, ..RunTrust::default() },
+    )
+    .map_err(toolhub::BuildError::from)?;
+    if args.list {
+        return list(app, &places);
+    }
+    if let Some(path) = &args.revoke {
+        // Without a path it applies to the folders that `toolhub trust` would trust here: in a subfolder, those of the
+        // surrounding project.
+        let here = || places.workspace.folders().map(Path::to_path_buf).collect::<Vec<_>>();
+        let paths = if path.as_os_str() == "." { here() } else { Vec::new() };
+        let paths = if paths.is_empty() { vec![path.clone()] } else { paths };
+        return revoke(app, &places, &paths);
+    }
+    if Path::new("mcp.json").exists() && !Path::new("toolhub.toml").exists() {
+        app.screen.to_stderr(lang.choose(
+            "`mcp.json` counts only beside a `toolhub.toml`, which may be empty; or name it `.mcp.json`",
+            "`mcp.json` 仅在与 `toolhub.toml`（可为空）放在一起时有效；也可改名为 `.mcp.json`",
+        ));
+    }
+    let reviews = places.workspace.reviews();
+    if reviews.is_empty() {
+        if app.screen.json {
+            app.screen.json(
+                &RawObject::default()
+                    .with("trusted", false)
+                    .with("folders", RawJson::of(&[""; 0]))
+                    .into_raw(),
+            );
+        }
+        app.screen.to_stderr(lang.choose(
+            "there is nothing to trust here: this folder brings no toolhub.toml, .mcp.json or skills",
+            "这里没有需要信任的内容：此文件夹没有 toolhub.toml、.mcp.json 或技能",
+        ));
+        return Ok(Exit::Failed);
+    }
+    if !app.screen.json {
+        reviews.iter().for_each(|review| show(app, review));
+    }
+    let trusted = reviews.iter().all(|review| review.verdict == Verdict::Trusted);
+    let outcome = match trusted {
+        true => Ok(true),
+        false => agree(app, args, &reviews).await?.map(|()| false),
+    };
+    let outcome = outcome.and_then(|known| match known {
+        true => Ok(true),
+        false => places.workspace.trust().map(|()| false).map_err(|why| UsageError(why.localize(lang))),
+    });
+    if app.screen.json {
+        let folders: Vec<RawObject> = reviews.iter().map(|review| as_json(app, review)).collect();
+        let shown = RawObject::default()
+            .with("trusted", outcome.is_ok())
+            .with("error", RawJson::of(&outcome.as_ref().err().map(|error| error.0.clone())))
+            .with("folders", RawJson::of(&folders));
+        app.screen.json(&shown.into_raw());
+        if let Err(error) = outcome {
+            app.screen.error(&error.0);
+            return Ok(Exit::Usage);
+        }
+        return Ok(Exit::Done);
+    }
+    match outcome {
+        Ok(true) => app.screen.note(lang.choose("it is trusted already", "已经信任")),
+        Ok(false) => {
+            app.screen.note(lang.choose(
+                "trusted: it is used from now on, until something of it changes",
+                "已信任：从现在起会使用，直到其中有内容改动",
+            ));
+            if reviews.iter().any(|review| !review.skills.is_empty()) {
+                app.screen.note(lang.choose(
+                    "skills that you have not approved yet wait for `toolhub skills approve --all`, which shows each of them",
+                    "尚未批准的技能需运行 `toolhub skills approve --all`，会逐个显示",
+                ));
+            }
+            for review in reviews.iter().filter(|review| !review.is_here && review.has_config()) {
+                let folder = review.folder.display();
+                app.screen.note(&lang.choose(
+                    format!("settings and servers of `{folder}` are used in that folder itself; here only its skills are"),
+                    format!("`{folder}` 的设置和服务器只在该文件夹中使用；这里只使用它的技能"),
+                ));
+            }
+        }
+        Err(error) => return Err(error.into()),
+    }
+    Ok(Exit::Done)
+}
+
+/// Prompts the owner; the error is the reason for missing consent.
+async fn agree(app: &App, args: &TrustArgs, reviews: &[Review]) -> anyhow::Result<Result<(), UsageError>> {
+    let lang = app.lang();
+    if let Some(problem) = reviews.iter().find_map(|review| review.problems.first()) {
+        let problem = problem.localize(lang);
+        return Ok(Err(UsageError(lang.choose(
+            format!("it cannot be trusted before this is fixed: {problem}"),
+            format!("须先解决此问题才能信任：{problem}"),
+        ))));
+    }
+    if args.yes {
+        return Ok(Ok(()));
+    }
+    if app.screen.json || !std::io::stdin().is_terminal() {
+        return Ok(Err(UsageError(
+            lang.choose(
+                "not trusted: run \"toolhub trust\" in a terminal, or add `--yes`",
+                "未信任：请在终端中运行 “toolhub trust”，或加上 `--yes`",
+            )
+            .to_owned(),
+        )));
+    }
+    let question = lang.choose("Trust this folder as it is shown here? [y/N] ", "信任此处显示的内容？[y/N] ");
+    Ok(match app.agrees(question).await? {
+        true => Ok(()),
+        false => Err(UsageError(lang.choose("not trusted", "未信任").to_owned())),
+    })
+}
+
+fn list(app: &App, places: &Places) -> anyhow::Result<Exit> {
+    let list = TrustList::read(&places.home);
+    if app.screen.json {
+        let record = |(path, record): (&String, &toolhub::trust::TrustRecord)| {
+            RawObject::default()
+                .with("path", path.as_str())
+                .with("sha256", record.sha256.as_str())
+                .with("trusted_at", record.at)
+                .with("exists", Path::new(path).is_dir())
+                .with("current", list.is_current(path))
+        };
+        let all: Vec<RawObject> = list.folders.iter().map(record).collect();
+        app.screen.json(&RawJson::of(&all));
+        return Ok(Exit::Done);
+    }
+    if list.folders.is_empty() {
+        app.screen.note(app.lang().choose("no folder is trusted", "没有受信任的文件夹"));
+    }
+    for path in list.folders.keys() {
+        let gone = match (Path::new(path).is_dir(), list.is_current(path)) {
+            (true, true) => "",
+            (true, false) => app.lang().choose("  (changed, not used)", "（有改动，不使用）"),
+            (false, _) => app.lang().choose("  (gone)", "（已不存在）"),
+        };
+        app.screen.line(&format!("{NAME}{}{NAME:#}{DIM}{gone}{DIM:#}", visible(path)));
+    }
+    Ok(Exit::Done)
+}
+
+fn revoke(app: &App, places: &Places, paths: &[PathBuf]) -> anyhow::Result<Exit> {
+    let lang = app.lang();
+    let mut any = false;
+    for path in paths {
+        // A deleted folder is still on the list by its previous path.
+        let real = path.canonicalize().or_else(|_| std::path::absolute(path))?;
+        let key = real.display().to_string();
+        let mut found = false;
+        let mut list = TrustList::read(&places.home);
+        if list.folders.contains_key(&key) {
+            let changed = list.change(|folders| found = folders.remove(&key).is_some());
+            changed.map_err(|why| anyhow::anyhow!(why.localize(lang)))?;
+        }
+        any |= found;
+        if app.screen.json {
+            let shown = RawObject::default().with("path", key.as_str()).with("revoked", found);
+            app.screen.json(&shown.into_raw());
+        } else {
+            let key = visible(&key);
+            app.screen.note(&match found {
+                true => lang.choose(format!("`{key}` is no longer trusted"), format!("不再信任 `{key}`")),
+                false => lang.choose(format!("`{key}` was not trusted"), format!("`{key}` 未被信任")),
+            });
+        }
+    }
+    Ok(if any { Exit::Done } else { Exit::Failed })
+}
+
+fn show(app: &App, review: &Review) {
+    let lang = app.lang();
+    let line = |text: &str| app.screen.line(text);
+    let head = lang.choose("brings", "带有");
+    let folder = review.folder.display().to_string();
+    let brings = if review.brings.is_empty() { &review.steering } else { &review.brings };
+    let brings = brings.join(", ");
+    line(&format!("{BOLD}{}{BOLD:#} {head} {}", visible(&folder), visible(&brings)));
+    let section = |title: &str| {
+        line("");
+        line(&format!("{BOLD}{title}{BOLD:#}"));
+    };
+    if !review.changes.is_empty() {
+        section(lang.choose("Changed since you trusted it", "信任之后的改动"));
+    }
+    for change in review.changes.iter().take(MAX_CHANGES) {
+        let kind = match change.kind {
+            ChangeKind::Added => lang.choose("added", "新增"),
+            ChangeKind::Modified => lang.choose("modified", "修改"),
+            ChangeKind::Removed => lang.choose("removed", "移除"),
+        };
+        line(&format!("  {ODD}{kind}{ODD:#}  {}", visible(&change.file)));
+    }
+    if let more @ 1.. = review.changes.len().saturating_sub(MAX_CHANGES) {
+        line(&lang.choose(format!("  and {more} more"), format!("  另有 {more} 个文件")));
+    }
+    if !review.programs.is_empty() {
+        section(lang.choose("It would run", "会运行"));
+    }
+    for program in &review.programs {
+        let words: Vec<String> = program.command.iter().map(|word| quoted(word)).collect();
+        line(&format!("  {NAME}{}{NAME:#}  {}", visible(&program.purpose), words.join(" ")));
+        let detail = |label: &str, text: String| {
+            if !text.is_empty() {
+                line(&format!("      {DIM}{label}{DIM:#} {}", visible(&text)));
+            }
+        };
+        let resolved = program.resolved.as_ref().map(|file| file.display().to_string());
+        let unknown = || lang.choose("(not found)", "（未找到）").to_owned();
+        detail(lang.choose("program:", "程序："), resolved.unwrap_or_else(unknown));
+        detail(lang.choose("in:", "位于："), program.folder.display().to_string());
+        detail(lang.choose("sees your:", "可见你的变量："), program.reads.join(", "));
+        let sets: Vec<String> =
+            program.sets.iter().map(|(name, value)| format!("{name}={}", quoted(value))).collect();
+        detail(lang.choose("is given:", "设置变量："), sets.join(" "));
+        let files: Vec<String> = program.files.iter().map(|file| file.display().to_string()).collect();
+        detail(lang.choose("from this project:", "项目内文件："), files.join(", "));
+        if program.sandboxed {
+            detail(lang.choose("sandbox:", "沙箱："), lang.choose("yes", "是").to_owned());
+        }
+    }
+    if !review.addresses.is_empty() {
+        section(lang.choose("It would contact", "会连接"));
+    }
+    for address in &review.addresses {
+        let reads = match address.reads.is_empty() {
+            true => String::new(),
+            false => {
+                let names = address.reads.join(", ");
+                lang.choose(format!("  (sends your {names})"), format!("（发送你的 {names}）"))
+            }
+        };
+        let (purpose, url) = (visible(&address.purpose), visible(&address.url));
+        line(&format!("  {NAME}{purpose}{NAME:#}  {url}{}", visible(&reads)));
+    }
+    if !review.settings.is_empty() {
+        section(lang.choose("Settings", "设置"));
+    }
+    for (key, value) in &review.settings {
+        line(&format!("  {} = {}", visible(key), visible(value)));
+    }
+    texts(app, (lang.choose("It would be allowed", "会被允许"), ODD), &review.powers);
+    if !review.steering.is_empty() {
+        section(lang.choose(
+            "Can change what your own servers run, if they start here",
+            "若你自己的服务器在此启动，可能改变其运行内容",
+        ));
+        line(&format!("  {}", visible(&review.steering.join(", "))));
+    }
+    if !review.skills.is_empty() {
+        section(lang.choose("Skills", "技能"));
+    }
+    for skill in &review.skills {
+        let scripts: Vec<String> = skill.scripts.iter().map(|file| file.display().to_string()).collect();
+        let path = skill.path.display().to_string();
+        line(&format!("  {NAME}{}{NAME:#}  {}", visible(&path), visible(&scripts.join(", "))));
+    }
+    texts(app, (lang.choose("Look twice", "请留意"), BAD), &review.suspicious);
+    texts(app, (lang.choose("Problems", "问题"), BAD), &review.problems);
+    if review.verdict == Verdict::Trusted {
+        line(&format!("{GOOD}✓{GOOD:#} {}", lang.choose("trusted", "已信任")));
+    }
+    line("");
+}
+
+fn texts(app: &App, (title, style): (&str, Style), all: &[LocalizedText]) {
+    if all.is_empty() {
+        return;
+    }
+    app.screen.line("");
+    app.screen.line(&format!("{BOLD}{title}{BOLD:#}"));
+    for text in all {
+        app.screen.line(&format!("  {style}!{style:#} {}", visible(&text.localize(app.lang()))));
+    }
+}
+
+/// A word of a command, quoted if it has special characters.
+fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_alphanumeric() || "-_./:=@%+,~".contains(c);
+    match !word.is_empty() && word.chars().all(plain) {
+        true => word.to_owned(),
+        false => visible(&format!("{word:?}")).into_owned(),
+    }
+}
+
+fn as_json(app: &App, review: &Review) -> RawObject {
+    let lang = app.lang();
+    let localize =
+        |texts: &[LocalizedText]| -> Vec<String> { texts.iter().map(|text| text.localize(lang)).collect() };
+    let shown = |path: &Path| path.display().to_string();
+    let programs: Vec<RawObject> = review
+        .programs
+        .iter()
+        .map(|program| {
+            let files: Vec<String> = program.files.iter().map(|file| shown(file)).collect();
+            RawObject::default()
+                .with("purpose", program.purpose.as_str())
+                .with("command", RawJson::of(&program.command))
+                .with("program", RawJson::of(&program.resolved.as_deref().map(shown)))
+                .with("cwd", shown(&program.folder))
+                .with("reads", RawJson::of(&program.reads))
+                .with("sets", RawJson::of(&program.sets.iter().cloned().collect::<BTreeMap<_, _>>()))
+                .with("files", RawJson::of(&files))
+                .with("sandbox", program.sandboxed)
+        })
+        .collect();
+    let addresses: Vec<RawObject> = review
+        .addresses
+        .iter()
+        .map(|address| {
+            RawObject::default()
+                .with("purpose", address.purpose.as_str())
+                .with("url", address.url.as_str())
+                .with("reads", RawJson::of(&address.reads))
+        })
+        .collect();
+    let skills: Vec<RawObject> = review
+        .skills
+        .iter()
+        .map(|skill| {
+            let scripts: Vec<String> = skill.scripts.iter().map(|file| shown(file)).collect();
+            RawObject::default().with("path", shown(&skill.path)).with("scripts", RawJson::of(&scripts))
+        })
+        .collect();
+    let changes: Vec<RawObject> = review
+        .changes
+        .iter()
+        .map(|change| {
+            RawObject::default().with("file", change.file.as_str()).with("change", change.kind.name())
+        })
+        .collect();
+    let mut settings = RawObject::default();
+    for (key, value) in &review.settings {
+        settings.set(key.clone(), value.as_str());
+    }
+    RawObject::default()
+        .with("path", shown(&review.folder))
+        .with("was_trusted", review.verdict.is_trusted())
+        .with("changed", review.verdict == Verdict::Changed)
+        .with("changes", RawJson::of(&changes))
+        .with("brings", RawJson::of(&review.brings))
+        .with("programs", RawJson::of(&programs))
+        .with("addresses", RawJson::of(&addresses))
+        .with("settings", settings)
+        .with("powers", RawJson::of(&localize(&review.powers)))
+        .with("steering", RawJson::of(&review.steering))
+        .with("skills", RawJson::of(&skills))
+        .with("suspicious", RawJson::of(&localize(&review.suspicious)))
+        .with("problems", RawJson::of(&localize(&review.problems)))
+}

@@ -1,0 +1,266 @@
+//! Dynamic shell completion (`COMPLETE=bash toolhub`): names and values from the configuration and the cached lists. Connects to
+//! no server, and offers nothing if the configuration cannot be read.
+
+pub(crate) mod bash;
+pub(crate) mod values;
+
+use std::ffi::{OsStr, OsString};
+use std::path::PathBuf;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use clap::{Arg, ArgMatches, Command};
+use clap_complete::CompleteEnv;
+use clap_complete::engine::{ArgValueCompleter, CompletionCandidate};
+use clap_complete::env::{Elvish, EnvCompleter, Fish, Powershell, Shells, Zsh};
+use toolhub::settings::{Places, Settings};
+use toolhub::trust::RunTrust;
+use toolhub::{Hub, RawJson};
+use toolhub_core::Tool;
+
+use crate::args::help;
+use crate::completion::bash::Bash;
+use crate::completion::values::{is_plain_word, values_of};
+use crate::render::foreign::one_line;
+
+/// The maximum time for computing candidates.
+const TIMEOUT: Duration = Duration::from_secs(2);
+/// The maximum length of a description next to a candidate, in characters.
+const MAX_HELP_CHARS: usize = 80;
+const SHELLS: &[&dyn EnvCompleter] = &[&Bash, &Elvish, &Fish, &Powershell, &Zsh];
+
+/// Handles a completion request of a shell, or prints its registration script. Returns `false` if this is an ordinary run. Must
+/// be called before any thread is started, because it removes `COMPLETE` from the environment.
+pub(crate) fn run_if_requested() -> bool {
+    if std::env::var_os("COMPLETE").is_none() {
+        return false;
+    }
+    let args: Vec<OsString> = std::env::args_os().collect();
+    let words: Vec<OsString> = args.iter().skip_while(|word| *word != "--").skip(1).cloned().collect();
+    let lang = help::language(&words);
+    let factory = || with_completers(help::command(lang), &Arc::new(Request::new(words.clone())));
+    let folder = std::env::current_dir().ok();
+    // An error means an unknown shell, or a word without candidates.
+    let done =
+        CompleteEnv::with_factory(factory).shells(Shells(SHELLS)).try_complete(args, folder.as_deref());
+    done.unwrap_or(!words.is_empty())
+}
+
+/// The kind of values that complete an argument.
+#[derive(Clone, Copy)]
+enum Kind {
+    Tool,
+    Server,
+    Source,
+    Capability,
+    Profile,
+    Pair,
+}
+
+/// Command (levels separated by `/`), argument, and the kind of its values.
+const COMPLETED: &[(&str, &str, Kind)] = &[
+    ("call", "tool", Kind::Tool),
+    ("call", "pairs", Kind::Pair),
+    ("call", "source", Kind::Source),
+    ("call", "capability", Kind::Capability),
+    ("explain", "tool", Kind::Tool),
+    ("explain", "source", Kind::Source),
+    ("explain", "capability", Kind::Capability),
+    ("tools", "source", Kind::Source),
+    ("tools", "tag", Kind::Capability),
+    ("tools/show", "tool", Kind::Tool),
+    ("tools/show", "source", Kind::Source),
+    ("tools/diff", "tool", Kind::Tool),
+    ("tools/diff", "source", Kind::Source),
+    ("tools/approve", "tool", Kind::Tool),
+    ("tools/approve", "source", Kind::Source),
+    ("tools/approve", "server", Kind::Server),
+    ("servers/remove", "id", Kind::Server),
+    ("servers/test", "ids", Kind::Server),
+    ("servers/refresh", "ids", Kind::Server),
+    ("servers/logs", "id", Kind::Server),
+    ("servers/show", "id", Kind::Server),
+    ("servers/offers", "id", Kind::Server),
+    ("servers/read", "id", Kind::Server),
+    ("servers/prompt", "id", Kind::Server),
+    ("servers/enable", "id", Kind::Server),
+    ("servers/disable", "id", Kind::Server),
+    ("servers/login", "id", Kind::Server),
+    ("servers/logout", "id", Kind::Server),
+    ("servers/export", "servers", Kind::Server),
+    ("history", "tool", Kind::Tool),
+    ("history", "source", Kind::Source),
+    ("stats", "tool", Kind::Tool),
+    ("stats", "source", Kind::Source),
+    ("recommend", "after", Kind::Tool),
+    ("serve", "profile", Kind::Profile),
+];
+
+fn with_completers(mut command: Command, request: &Arc<Request>) -> Command {
+    for (path, id, kind) in COMPLETED {
+        let completer = {
+            let (request, kind) = (Arc::clone(request), *kind);
+            move |current: &OsStr| request.candidates(kind, current)
+        };
+        let levels: Vec<&str> = path.split('/').collect();
+        command = with_completer(command, &levels, &|arg: Arg| match arg.get_id() == *id {
+            true => arg.add(ArgValueCompleter::new(completer.clone())),
+            false => arg,
+        });
+    }
+    command
+}
+
+fn with_completer(command: Command, levels: &[&str], add: &dyn Fn(Arg) -> Arg) -> Command {
+    match levels {
+        [] => command.mut_args(add),
+        [level, below @ ..] => command.mut_subcommand(level, |sub| with_completer(sub, below, add)),
+    }
+}
+
+/// A completion request: the words of the command line, and the hub with their options.
+struct Request {
+    words: Vec<OsString>,
+    hub: OnceLock<Option<Hub>>,
+}
+
+impl Request {
+    fn new(words: Vec<OsString>) -> Self {
+        Self { words, hub: OnceLock::new() }
+    }
+
+    fn candidates(&self, kind: Kind, current: &OsStr) -> Vec<CompletionCandidate> {
+        let Some(current) = current.to_str() else { return Vec::new() };
+        let matches = help::command(toolhub::Lang::En)
+            .ignore_errors(true)
+            .try_get_matches_from(&self.words)
+            .unwrap_or_default();
+        let Some(hub) = self.hub.get_or_init(|| open(&matches)) else { return Vec::new() };
+        let found: Vec<(String, String)> = match kind {
+            Kind::Tool if text(&matches, "capability").is_some() => pairs(hub, &matches, current),
+            Kind::Tool => tools(hub),
+            Kind::Server => servers(hub),
+            Kind::Source => {
+                let fixed = ["native", "skill"].map(|name| (name.to_owned(), String::new()));
+                servers(hub).into_iter().chain(fixed).collect()
+            }
+            Kind::Capability => named(hub.catalog().capabilities()),
+            Kind::Profile => named(hub.settings().profiles.keys()),
+            Kind::Pair => pairs(hub, &matches, current),
+        };
+        let fits = |(value, _): &(String, String)| value.starts_with(current) && is_plain_word(value);
+        let mut seen = std::collections::HashSet::new();
+        found
+            .into_iter()
+            .filter(fits)
+            .filter(|(value, _)| seen.insert(value.clone()))
+            .enumerate()
+            .map(|(place, (value, help))| {
+                let help = (!help.is_empty()).then(|| help.into());
+                CompletionCandidate::new(value).help(help).display_order(Some(place))
+            })
+            .collect()
+    }
+}
+
+/// Reads the configuration and the cached lists. Skills are disabled: listing them may start Python.
+fn open(matches: &ArgMatches) -> Option<Hub> {
+    let mut trust = RunTrust::from_variable(std::env::var_os("TOOLHUB_TRUST").as_deref());
+    trust.current_folder |= matches.try_get_one("trust").ok().flatten().is_some_and(|trust: &bool| *trust);
+    let path = |id: &str| matches.try_get_one::<PathBuf>(id).ok().flatten().cloned();
+    let places = Places::find_trusting(path("config").as_deref(), path("home").as_deref(), &trust).ok()?;
+    let mut settings = Settings::read(&places).ok()?;
+    settings.skills.enabled = false;
+    let has_local_store = settings.store.url.is_none() && places.home.join("toolhub.db").is_file();
+    let mut builder = Hub::builder().places(places).settings(settings).one_shot();
+    if !has_local_store {
+        builder = builder.without_store();
+    }
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().ok()?;
+    let hub = runtime.block_on(async { tokio::time::timeout(TIMEOUT, builder.build()).await }).ok()?.ok();
+    runtime.shutdown_background();
+    hub
+}
+
+fn tools(hub: &Hub) -> Vec<(String, String)> {
+    let catalog = hub.catalog();
+    let shown = |tool: &Tool| (tool.name().to_string(), brief(tool.definition.description()));
+    let mut tools: Vec<_> = catalog.iter().map(|entry| shown(&entry.tool)).collect();
+    tools.sort();
+    tools
+}
+
+fn servers(hub: &Hub) -> Vec<(String, String)> {
+    hub.servers().into_iter().map(|server| (server.spec.id.to_string(), String::new())).collect()
+}
+
+fn named(names: impl IntoIterator<Item = impl ToString>) -> Vec<(String, String)> {
+    names.into_iter().map(|name| (name.to_string(), String::new())).collect()
+}
+
+/// `KEY=` for every argument that is not given yet, required ones first; after `KEY=`, the values that its schema defines.
+fn pairs(hub: &Hub, matches: &ArgMatches, current: &str) -> Vec<(String, String)> {
+    let Some(schema) = schema(hub, matches) else { return Vec::new() };
+    if let Some((key, _)) = current.split_once('=') {
+        let values = values_of(&schema.value(), key).into_iter();
+        return values.map(|value| (format!("{key}={value}"), String::new())).collect();
+    }
+    let Some(properties) = schema.object().and_then(|schema| schema.get("properties")?.object()) else {
+        return Vec::new();
+    };
+    let given = given_keys(matches);
+    let root = schema.value();
+    let required = |key: &str| {
+        root["required"].as_array().is_some_and(|required| required.iter().any(|name| name == key))
+    };
+    let mut keys: Vec<(bool, String, String)> = properties
+        .iter()
+        .filter(|(key, _)| !given.iter().any(|given| given == key))
+        .map(|(key, property)| {
+            let help = property.value()["description"].as_str().map(brief).unwrap_or_default();
+            (!required(key), format!("{key}="), help)
+        })
+        .collect();
+    keys.sort_by_key(|(optional, ..)| *optional);
+    keys.into_iter().map(|(_, key, help)| (key, help)).collect()
+}
+
+/// The schema of the tool on the command line, or of the first tool with the capability.
+fn schema(hub: &Hub, matches: &ArgMatches) -> Option<RawJson> {
+    let catalog = hub.catalog();
+    let source = text(matches, "source");
+    let of_source = |tool: &Tool| source.as_ref().is_none_or(|source| tool.source.to_string() == *source);
+    let fits = |tool: &Tool, tags: &[String]| match text(matches, "capability") {
+        Some(capability) => tags.contains(&capability),
+        None => text(matches, "tool").is_some_and(|name| tool.name().as_str() == name),
+    };
+    let fitting: Vec<_> = catalog.iter().filter(|entry| fits(&entry.tool, entry.tags())).collect();
+    let entry = fitting.iter().find(|entry| of_source(&entry.tool)).or(fitting.first())?;
+    Some(entry.tool.definition.input_schema().clone())
+}
+
+fn given_keys(matches: &ArgMatches) -> Vec<String> {
+    let pairs = innermost(matches).try_get_many::<String>("pairs").ok().flatten().into_iter().flatten();
+    pairs
+        .filter_map(|pair| pair.split_once('='))
+        .map(|(key, _)| key.trim_end_matches(':').to_owned())
+        .collect()
+}
+
+fn text(matches: &ArgMatches, id: &str) -> Option<String> {
+    innermost(matches).try_get_one::<String>(id).ok().flatten().cloned()
+}
+
+/// The matches of the innermost subcommand.
+fn innermost(mut matches: &ArgMatches) -> &ArgMatches {
+    while let Some((_, below)) = matches.subcommand() {
+        matches = below;
+    }
+    matches
+}
+
+/// The first line of a description, truncated and without terminal escape sequences.
+fn brief(text: &str) -> String {
+    let line = text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
+    one_line(line).chars().take(MAX_HELP_CHARS).collect()
+}

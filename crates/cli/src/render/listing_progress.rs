@@ -1,0 +1,79 @@
+//! Progress output while servers are being listed.
+
+use std::io::IsTerminal as _;
+use std::time::Duration;
+
+use toolhub::{Hub, Progress};
+use toolhub_core::Lang;
+
+use crate::app::App;
+use crate::commands::tools::plural;
+use crate::exit::Interrupted;
+
+/// Redraw interval of the status line on a terminal.
+const REDRAW: Duration = Duration::from_millis(200);
+/// Interval of log lines without a terminal.
+const LOG: Duration = Duration::from_secs(10);
+/// The maximum number of running servers that are named.
+const NAMED: usize = 3;
+
+/// Waits for servers to be listed, and shows the progress: as a status line on a terminal, otherwise as occasional log lines.
+pub(crate) async fn listing<T>(
+    app: &App,
+    hub: &Hub,
+    work: impl Future<Output = T>,
+) -> Result<T, Interrupted> {
+    let terminal = std::io::stderr().is_terminal();
+    let shown = async {
+        loop {
+            tokio::time::sleep(if terminal { REDRAW } else { LOG }).await;
+            let Some(text) = describe(&hub.progress(), app.lang()) else { continue };
+            if terminal {
+                app.screen.status(&text);
+            } else {
+                app.screen.note(&text);
+            }
+        }
+    };
+    let done = tokio::select! {
+        done = app.interruptible(work) => done,
+        never = shown => never,
+    };
+    app.screen.hide_status();
+    done
+}
+
+/// The progress as one line; `None` if nothing is being listed.
+fn describe(progress: &Progress, lang: Lang) -> Option<String> {
+    let Progress { total, done, running } = progress;
+    if *total == 0 {
+        return None;
+    }
+    let names: Vec<String> = running.iter().take(NAMED).map(ToString::to_string).collect();
+    let more = running.len().saturating_sub(NAMED);
+    let more = match more {
+        0 => String::new(),
+        _ => lang.choose(format!(" and {more} more"), format!(" 等 {} 个", running.len())),
+    };
+    let names = format!("{}{more}", names.join(lang.choose(", ", "、")));
+    Some(lang.choose(
+        format!("listed {done} of {}; starting {names}", plural(*total, "server")),
+        format!("已列出 {done}/{total} 个服务器；正在启动 {names}"),
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use toolhub_core::ServerId;
+
+    #[test]
+    fn names_a_few_of_those_that_start() {
+        let running = ["a", "b", "c", "d"].map(ServerId::new).to_vec();
+        let progress = Progress { total: 100, done: 12, running };
+        let localize = |lang| describe(&progress, lang).unwrap();
+        assert_eq!(localize(Lang::En), "listed 12 of 100 servers; starting a, b, c and 1 more");
+        assert_eq!(localize(Lang::Zh), "已列出 12/100 个服务器；正在启动 a、b、c 等 4 个");
+        assert_eq!(describe(&Progress::default(), Lang::En), None);
+    }
+}

@@ -1,0 +1,85 @@
+//! The hub with a real language model, which `cargo xtask e2e-model` starts and passes in `TOOLHUB_E2E_MODEL_URL`. Other runs
+//! report the test as ignored.
+
+#![expect(
+    clippy::panic,
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "a failed expectation fails the test, and what a real model did is worth reading"
+)]
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use toolhub_core::RawJson;
+use toolhub_core::model::{ChatReply, ChatRequest, LanguageModel as _, OfferedTool, ReplyDelta};
+use toolhub_llm::ModelClient;
+use toolhub_llm::discover::{Address, ModelChoice, discover};
+
+const VARIABLE: &str = "TOOLHUB_E2E_MODEL_URL";
+
+/// The model, discovered by its URL alone, like that of a user.
+async fn model() -> ModelClient {
+    let url = std::env::var(VARIABLE)
+        .unwrap_or_else(|_| panic!("`{VARIABLE}` is not set: run `cargo xtask e2e-model`"));
+    let choice = ModelChoice {
+        url: Some(Address(url)),
+        timeout: Some(Duration::from_secs(300)),
+        ..ModelChoice::default()
+    };
+    let found = discover(&choice, &|_| None).await.unwrap();
+    println!("{}: {}", found.endpoint.name(), found.why);
+    ModelClient::new(found.endpoint)
+}
+
+/// Sends a request and prints the speed.
+async fn ask(model: &ModelClient, request: &ChatRequest) -> ChatReply {
+    let (begun, pieces) = (Instant::now(), AtomicUsize::new(0));
+    let heard = |_: ReplyDelta| {
+        pieces.fetch_add(1, Ordering::Relaxed);
+    };
+    let reply = model.chat(request, &heard).await.unwrap();
+    let (took, pieces) = (begun.elapsed().as_secs_f32(), pieces.into_inner());
+    let usage = reply.usage.unwrap_or_default();
+    println!(
+        "{took:.1} s: {} tokens in ({} cached), {} out, {pieces} pieces: {:?} {:?}",
+        usage.input, usage.cached, usage.output, reply.text, reply.calls
+    );
+    reply
+}
+
+fn tool(name: &str, description: &str, argument: &str) -> OfferedTool {
+    let schema = serde_json::json!({
+        "type": "object", "properties": {argument: {"type": "string"}}, "required": [argument]
+    });
+    OfferedTool { name: name.into(), description: description.to_owned(), schema: RawJson::of(&schema) }
+}
+
+#[tokio::test]
+#[ignore = "needs a language model: run `cargo xtask e2e-model`"]
+async fn it_talks_calls_a_tool_and_keeps_to_a_schema() {
+    let model = model().await;
+    let plain = ChatRequest { temperature: Some(0.0), max_tokens: Some(80), ..ChatRequest::new("Be brief.") };
+
+    let said = ask(&model, &plain.clone().user("Say hello.")).await;
+    assert!(!said.text.trim().is_empty() && said.usage.unwrap().output > 0);
+
+    let tools = vec![
+        tool("get_weather", "Gets the current weather of a city.", "city"),
+        tool("calculate", "Works out an arithmetic expression.", "expression"),
+    ];
+    let asked = ChatRequest { tools, ..plain.clone() };
+    let said = ask(&model, &asked.user("What is the weather in Kyoto now?")).await;
+    // This small model sometimes writes its calls as text, although native calls are requested.
+    let called = format!("{} {:?}", said.text, said.calls);
+    assert!(called.contains("get_weather") && called.contains("Kyoto"), "{called}");
+
+    let schema = serde_json::json!({
+        "type": "object", "additionalProperties": false,
+        "properties": {"city": {"type": "string"}, "days": {"type": "integer"}}, "required": ["city", "days"]
+    });
+    let asked = ChatRequest { answer_schema: Some(("trip".to_owned(), RawJson::of(&schema))), ..plain };
+    let said = ask(&model, &asked.user("A trip to Osaka for three days, as JSON.")).await;
+    let trip: serde_json::Value = serde_json::from_str(&said.text).unwrap();
+    assert_eq!((trip["city"].as_str(), trip["days"].as_i64()), (Some("Osaka"), Some(3)));
+}

@@ -1,0 +1,28 @@
+//! Attacks with `Content-Encoding`: the gateway decodes nothing, so that a message declared as encoded is refused instead of
+//! being read as plain text.
+
+use toolhub_testkit::scripted::Script;
+
+use crate::serving::Serving;
+use crate::wire::{Wire, call, chunked, request};
+
+#[test]
+fn encoded_messages_are_refused_on_every_way() {
+    let serving = Serving::before(&Script::both().plain_tool("echo"), "");
+    for (encoding, expected) in
+        [("gzip", 415), ("br", 415), ("identity, gzip", 415), ("", 415), ("Identity", 200)]
+    {
+        let header = format!("Content-Encoding: {encoding}\r\n");
+        let usual = call("x", &header);
+        for message in [usual.clone(), chunked(&usual)] {
+            let mut wire = Wire::to(&serving);
+            wire.send(&message);
+            let heard = wire.hear();
+            assert_eq!(heard.status, expected, "{encoding} {heard:?}");
+            assert!(expected == 200 || heard.body.contains("Content-Encoding"), "{heard:?}");
+        }
+        let mut wire = Wire::to(&serving);
+        wire.send(&request("POST", "/messages?sessionId=none", &header, "{}"));
+        assert_eq!(wire.hear().status, if expected == 415 { 415 } else { 404 }, "{encoding}");
+    }
+}

@@ -1,0 +1,83 @@
+//! Claude Desktop: `mcpServers` in `claude_desktop_config.json`. It starts programs only, and expands no variables.
+
+use std::path::PathBuf;
+
+use serde_json::Value;
+
+use super::ClientProgram;
+use crate::detect::{Evidence, Sample};
+use crate::entry::{ClientServer, Found};
+use crate::format::Format;
+use crate::members::{self, Rules, Written};
+use crate::places::{Surroundings, System};
+use crate::reading::{Context, Forms, Read};
+use crate::syntax::{Syntax, object_at};
+
+pub(super) struct ClaudeDesktop;
+
+impl ClientProgram for ClaudeDesktop {
+    fn name(&self) -> &'static str {
+        "claude-desktop"
+    }
+
+    fn title(&self) -> &'static str {
+        "Claude Desktop"
+    }
+
+    fn format(&self) -> Format {
+        Format { disables: false, syntax: Syntax::Json, path: &["mcpServers"], write }
+    }
+
+    fn user_files(&self, around: &Surroundings) -> Vec<PathBuf> {
+        let usual = around.applications().map(|folder| folder.join("Claude"));
+        let folders = packaged(around).into_iter().chain(usual);
+        folders.map(|folder| folder.join("claude_desktop_config.json")).collect()
+    }
+
+    fn file_name(&self) -> Option<&'static str> {
+        Some("claude_desktop_config.json")
+    }
+
+    /// Its layout is that of Claude Code, so that only the name of a file points to it.
+    fn recognize(&self, _: &Sample<'_>) -> Option<Evidence> {
+        None
+    }
+
+    fn read(&self, document: &Value, context: &Context) -> Vec<Found> {
+        let servers = object_at(document, &["mcpServers"]).into_iter().flatten();
+        let entry = |(id, value): (&String, &Value)| {
+            context.entry(id, value, |fields| Read::common(fields, Forms::Nothing))
+        };
+        servers.map(entry).collect()
+    }
+}
+
+/// An installation from a Windows package has its own copy of the settings folder.
+fn packaged(around: &Surroundings) -> Vec<PathBuf> {
+    if around.system != System::Windows {
+        return Vec::new();
+    }
+    let packages = around.named_or("LOCALAPPDATA", "AppData/Local").map(|folder| folder.join("Packages"));
+    let packages = packages.and_then(|folder| std::fs::read_dir(folder).ok()).into_iter().flatten().flatten();
+    let claude = packages.filter(|package| package.file_name().to_string_lossy().starts_with("Claude_"));
+    let mut folders: Vec<PathBuf> = claude
+        .map(|package| package.path().join("LocalCache/Roaming/Claude"))
+        .filter(|folder| folder.is_dir())
+        .collect();
+    folders.sort();
+    folders
+}
+
+fn write(server: &ClientServer) -> Written {
+    let rules = Rules {
+        title: "Claude Desktop",
+        forms: Forms::Nothing,
+        remote: false,
+        typed: false,
+        cwd: false,
+        call_timeout: None,
+        tools: None,
+        login: None,
+    };
+    members::write(server, &rules)
+}

@@ -1,0 +1,83 @@
+//! Cursor: `mcpServers` in `mcp.json`, with the variables of editors.
+
+use std::path::PathBuf;
+
+use serde_json::Value;
+
+use super::ClientProgram;
+use crate::detect::{Content, Evidence, Sample};
+use crate::entry::{ClientServer, Found};
+use crate::format::Format;
+use crate::login::{self, Names, Scopes};
+use crate::members::{self, Rules, Written};
+use crate::places::Surroundings;
+use crate::reading::{Context, Forms, Read};
+use crate::syntax::{Syntax, object_at};
+
+/// Variables that editors expand, and no other client.
+const EDITOR_VARIABLES: [&str; 3] = ["${env:", "${workspaceFolder", "${userHome}"];
+
+const LOGIN: Names = Names {
+    holder: "auth",
+    client_id: "CLIENT_ID",
+    client_secret: Some("CLIENT_SECRET"),
+    port: None,
+    scopes: Scopes::Listed,
+};
+
+pub(super) struct Cursor;
+
+impl ClientProgram for Cursor {
+    fn name(&self) -> &'static str {
+        "cursor"
+    }
+
+    fn title(&self) -> &'static str {
+        "Cursor"
+    }
+
+    fn format(&self) -> Format {
+        Format { disables: false, syntax: Syntax::Json, path: &["mcpServers"], write }
+    }
+
+    fn project_file(&self) -> Option<&'static str> {
+        Some(".cursor/mcp.json")
+    }
+
+    fn user_files(&self, around: &Surroundings) -> Vec<PathBuf> {
+        around.home(".cursor/mcp.json").into_iter().collect()
+    }
+
+    fn recognize(&self, sample: &Sample<'_>) -> Option<Evidence> {
+        let Content::Json(document) = &sample.content else { return None };
+        object_at(document, &["mcpServers"])?;
+        let found = EDITOR_VARIABLES.iter().any(|form| sample.text.contains(form));
+        found.then_some(Evidence::Variables)
+    }
+
+    fn read(&self, document: &Value, context: &Context) -> Vec<Found> {
+        let servers = object_at(document, &["mcpServers"]).into_iter().flatten();
+        let entry = |(id, value): (&String, &Value)| {
+            context.entry(id, value, |fields| {
+                let mut read = Read::common(fields, Forms::Editor)?;
+                read.extras.oauth = login::read(fields, &LOGIN);
+                Ok(read)
+            })
+        };
+        servers.map(entry).collect()
+    }
+}
+
+fn write(server: &ClientServer) -> Written {
+    let rules = Rules {
+        title: "Cursor",
+        forms: Forms::Editor,
+        remote: true,
+        typed: true,
+        cwd: false,
+        call_timeout: None,
+        tools: None,
+        login: Some(&LOGIN),
+    };
+    members::write(server, &rules)
+}

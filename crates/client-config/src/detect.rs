@@ -1,0 +1,140 @@
+//! Detects the client of a file by its name, otherwise by its content.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use crate::clients::Client;
+use crate::format::without_mark;
+use crate::json;
+use crate::places::{Place, Scope, Surroundings};
+
+/// The content of a file whose name is unknown.
+pub(crate) struct Sample<'a> {
+    pub(crate) content: Content,
+    pub(crate) text: &'a str,
+}
+
+/// The syntax of a file, by its ending, or else by its first character.
+pub(crate) enum Content {
+    Json(Value),
+    InvalidJson,
+    Toml,
+    Yaml,
+    Unknown,
+}
+
+/// What points to a client, from weak to strong.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Evidence {
+    /// A layout that several clients use.
+    CommonLayout,
+    /// The syntax of variables.
+    Variables,
+    /// Fields of entries, or of the file, that no other client with this layout has.
+    Fields,
+    /// A layout that no other client uses.
+    OwnLayout,
+}
+
+/// The client and scope of a file, if they can be determined.
+pub fn detect(file: &Path, text: &str, around: &Surroundings) -> Option<Place> {
+    let whole = around.folder.join(file);
+    let by_name = Client::all().find_map(|client| Some((client, scope_by_name(client, &whole, around)?)));
+    let (client, scope) = match by_name {
+        Some(found) => found,
+        None => (by_content(&whole, text)?, Scope::User),
+    };
+    Some(Place { client, file: file.to_owned(), scope })
+}
+
+/// The scope of a file whose name is one that the client uses.
+fn scope_by_name(client: Client, whole: &Path, around: &Surroundings) -> Option<Scope> {
+    let program = client.program();
+    if program.file_name().is_some_and(|name| whole.file_name() == Some(name.as_ref())) {
+        return Some(Scope::User);
+    }
+    let path = Path::new(program.project_file()?);
+    if !whole.ends_with(path) {
+        return None;
+    }
+    Some(match whole.ancestors().nth(path.components().count()) {
+        Some(folder) if Some(folder) != around.home.as_deref() => Scope::Project(clean(folder)),
+        _ => Scope::User,
+    })
+}
+
+fn clean(folder: &Path) -> PathBuf {
+    folder.canonicalize().unwrap_or_else(|_| folder.to_owned())
+}
+
+/// The client with the strongest evidence; the first one of several.
+fn by_content(file: &Path, text: &str) -> Option<Client> {
+    let sample = Sample { content: content(file, text), text };
+    let mut best: Option<(Evidence, Client)> = None;
+    for client in Client::all() {
+        let Some(evidence) = client.program().recognize(&sample) else { continue };
+        if best.is_none_or(|(known, _)| evidence > known) {
+            best = Some((evidence, client));
+        }
+    }
+    best.map(|(_, client)| client)
+}
+
+fn content(file: &Path, text: &str) -> Content {
+    let text = without_mark(text);
+    match file.extension().and_then(|ending| ending.to_str()) {
+        Some("toml") => Content::Toml,
+        Some("yaml" | "yml") => Content::Yaml,
+        Some("json" | "jsonc" | "json5") => json_content(text),
+        _ if text.trim_start().starts_with(['{', '/']) => json_content(text),
+        _ => Content::Unknown,
+    }
+}
+
+fn json_content(text: &str) -> Content {
+    json::parse(Path::new(""), text).map_or(Content::InvalidJson, Content::Json)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+    use crate::places::System;
+    use crate::tests::named;
+
+    #[test]
+    fn files_are_known_by_name_and_by_content() {
+        let around = Surroundings {
+            system: System::Linux,
+            home: Some("/h".into()),
+            folder: "/p".into(),
+            named: BTreeMap::new(),
+        };
+        let check = |file: &str, text: &str, expect: Option<(Client, Option<&str>)>| {
+            let found = detect(Path::new(file), text, &around).map(|place| match place.scope {
+                Scope::User => (place.client, None),
+                Scope::Project(folder) => (place.client, Some(folder)),
+            });
+            assert_eq!(found, expect.map(|(client, folder)| (client, folder.map(PathBuf::from))), "{file}");
+        };
+        check("/x/claude_desktop_config.json", "", Some((named("claude-desktop"), None)));
+        check(".mcp.json", "{}", Some((named("claude-code"), Some("/p"))));
+        check("/q/.vscode/mcp.json", "{}", Some((named("vscode"), Some("/q"))));
+        check("/h/.cursor/mcp.json", "{}", Some((named("cursor"), None)));
+        check("/h/.codex/config.toml", "", Some((named("codex"), None)));
+        check("backup.toml", "", Some((named("codex"), None)));
+        check("backup.yml", "", Some((named("goose"), None)));
+        check("a.json", "{\"servers\": {}}", Some((named("vscode"), None)));
+        check("settings.json", "{\"mcp\": {\"servers\": {}}}", Some((named("vscode"), None)));
+        check("a.json", "{\"mcpServers\": {\"a\": {\"httpUrl\": \"u\"}}}", Some((named("gemini"), None)));
+        check("a.json", "{\"mcpServers\": {\"a\": {\"url\": \"${env:U}\"}}}", Some((named("cursor"), None)));
+        check("a.json", "// x\n{\"mcpServers\": {}}", Some((named("claude-code"), None)));
+        check("a.json", "{ broken", Some((named("claude-code"), None)));
+        check("a.json", "{\"name\": \"x\"}", None);
+        check("notes", "[mcp_servers.a]\n", Some((named("codex"), None)));
+        check("notes", "a: 1\nextensions:\n", Some((named("goose"), None)));
+        check("notes", "hello", None);
+    }
+}

@@ -1,0 +1,25 @@
+//! The format of a configuration file: its syntax, where its servers are, and how one is written.
+
+use crate::entry::ClientServer;
+use crate::members::Written;
+use crate::own;
+use crate::syntax::Syntax;
+
+/// The format of a file and its capabilities.
+#[derive(Debug, Clone, Copy)]
+pub struct Format {
+    /// Whether it can contain disabled servers.
+    pub disables: bool,
+    pub(crate) syntax: Syntax,
+    /// The keys that lead to the servers.
+    pub(crate) path: &'static [&'static str],
+    pub(crate) write: fn(&ClientServer) -> Written,
+}
+
+/// The format of toolhub's own `mcp.json`.
+pub const OWN_FORMAT: Format = own::FORMAT;
+
+/// The text without a byte order mark, which some editors on Windows add.
+pub(crate) fn without_mark(text: &str) -> &str {
+    text.strip_prefix('\u{feff}').unwrap_or(text)
+}

@@ -1,0 +1,45 @@
+//! The configuration files of MCP clients: Claude Desktop, Claude Code, Cursor, VS Code, Codex, Gemini CLI and goose. Their servers
+//! are read into one representation, merged into the files of other clients, and removed again; everything else in a file stays
+//! as it is. Nothing is started or contacted here, and no variable is expanded unless a caller asks for it.
+
+mod check;
+mod clients;
+mod detect;
+mod entry;
+mod error;
+mod expand;
+mod fields;
+mod format;
+mod held;
+mod json;
+mod login;
+mod members;
+mod merge;
+mod own;
+mod places;
+mod reading;
+mod remove;
+mod syntax;
+mod toml;
+mod transport;
+mod variables;
+mod write;
+mod yaml;
+mod yaml_text;
+mod yaml_tree;
+
+#[cfg(test)]
+mod tests;
+
+pub use clients::{Client, read};
+pub use detect::detect;
+pub use entry::{Action, ClientServer, Extras, Found, Outcome, Unusable};
+pub use error::ConfigError;
+pub use expand::{expand, references};
+pub use format::{Format, OWN_FORMAT};
+pub use held::Held;
+pub use merge::{Edited, Refused, Target, merge};
+pub use places::{Place, Scope, Surroundings, System, places};
+pub use remove::{Reversal, entries, entry_of, remove, revert};
+pub use transport::{HttpSpec, StdioSpec, TransportSpec};
+pub use write::{FileLock, create_private_folder, lock, write_whole};

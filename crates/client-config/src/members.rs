@@ -1,0 +1,213 @@
+//! Writes one server as an object: the fields that most clients share, with rules for the differences.
+
+use std::time::Duration;
+
+use serde_json::{Map, Value};
+use toolhub_core::lang::LocalizedText;
+
+use crate::entry::ClientServer;
+use crate::login::{self, Names};
+use crate::reading::Forms;
+use crate::transport::{HttpSpec, StdioSpec, TransportSpec};
+use crate::variables::{Variable, has_variables, is_name, map_bare, map_braced};
+
+/// An entry, or the reason why the client does not support this server.
+pub(crate) type Written = Result<Members, LocalizedText>;
+
+/// An entry under construction.
+#[derive(Debug, Default)]
+pub(crate) struct Members {
+    pub(crate) members: Map<String, Value>,
+    pub(crate) left_out: Vec<String>,
+    pub(crate) notes: Vec<LocalizedText>,
+}
+
+/// How a client writes the fields that most clients share.
+pub(crate) struct Rules {
+    pub(crate) title: &'static str,
+    pub(crate) forms: Forms,
+    /// Whether it supports remote servers.
+    pub(crate) remote: bool,
+    /// Whether `type` is written for stdio servers.
+    pub(crate) typed: bool,
+    pub(crate) cwd: bool,
+    /// The field for the call timeout in milliseconds.
+    pub(crate) call_timeout: Option<&'static str>,
+    /// The field for the allowed tools.
+    pub(crate) tools: Option<&'static str>,
+    /// Its names for the OAuth settings.
+    pub(crate) login: Option<&'static Names>,
+}
+
+impl Members {
+    pub(crate) fn put(&mut self, key: &str, value: impl Into<Value>) {
+        self.members.insert(key.to_owned(), value.into());
+    }
+
+    /// Adds a list unless it is empty.
+    pub(crate) fn put_list(&mut self, key: &str, texts: &[String]) {
+        if !texts.is_empty() {
+            self.put(key, texts.to_vec());
+        }
+    }
+
+    /// Adds name-value pairs unless they are empty.
+    pub(crate) fn put_pairs(&mut self, key: &str, pairs: Vec<(String, String)>) {
+        if !pairs.is_empty() {
+            let pairs: Map<String, Value> =
+                pairs.into_iter().map(|(name, value)| (name, Value::String(value))).collect();
+            self.put(key, pairs);
+        }
+    }
+
+    pub(crate) fn leave_out(&mut self, field: impl Into<String>) {
+        let field = field.into();
+        if !self.left_out.contains(&field) {
+            self.left_out.push(field);
+        }
+    }
+
+    /// Records a field as left out if it is set.
+    pub(crate) fn leave_out_if(&mut self, said: bool, field: &str) {
+        if said {
+            self.leave_out(field);
+        }
+    }
+
+    /// A value in the client's variable syntax; `None` if the client cannot express its variables.
+    pub(crate) fn value(&mut self, text: &str, forms: Forms) -> Option<String> {
+        match forms {
+            Forms::Ours => Some(text.to_owned()),
+            Forms::Shell => {
+                map_bare(text, &mut |name| {
+                    if is_name(name) {
+                        self.note_bare(name);
+                    }
+                    None
+                });
+                Some(text.to_owned())
+            }
+            Forms::Nothing => (!has_variables(text)).then(|| text.to_owned()),
+            Forms::Editor => Some(map_braced(text, &mut |inside| {
+                let Variable { name, default } = Variable::inside(inside)?;
+                if default.is_some() {
+                    self.leave_out(default_of(name));
+                }
+                Some(format!("${{env:{name}}}"))
+            })),
+        }
+    }
+
+    /// Adds a note that `$NAME` is literal text here, but a variable for the client.
+    fn note_bare(&mut self, name: &str) {
+        let note = LocalizedText::new(
+            format!("`${name}` is text here, and a variable there"),
+            format!("`${name}` 在此是普通文本，在那边是变量"),
+        );
+        if !self.notes.contains(&note) {
+            self.notes.push(note);
+        }
+    }
+
+    fn values(&mut self, field: &str, pairs: &[(String, String)], forms: Forms) -> Vec<(String, String)> {
+        let mut values = Vec::new();
+        for (name, value) in pairs {
+            match self.value(value, forms) {
+                Some(value) => values.push((name.clone(), value)),
+                None => self.leave_out(format!("{field}.{name}")),
+            }
+        }
+        values
+    }
+}
+
+/// How an unsupported default value is reported: by name, without the value, which may be a secret.
+pub(crate) fn default_of(name: &str) -> String {
+    format!("${{{name}:-…}}")
+}
+
+pub(crate) fn milliseconds(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// The error for a client that expands no variables in this field.
+pub(crate) fn needs_variables(title: &str, field: &str) -> LocalizedText {
+    LocalizedText::new(
+        format!("its `{field}` has a variable, and {title} fills in none there"),
+        format!("其 `{field}` 含有变量，而 {title} 不会填充"),
+    )
+}
+
+/// The entry of a server, according to a client's rules.
+pub(crate) fn write(server: &ClientServer, rules: &Rules) -> Written {
+    let mut entry = Members::default();
+    match &server.transport {
+        TransportSpec::Stdio(spec) => write_program(&mut entry, spec, rules)?,
+        TransportSpec::Http(spec) | TransportSpec::Sse(spec) if rules.remote => {
+            entry.put("type", server.transport.name());
+            write_address(&mut entry, spec, rules)?;
+            login::write(&mut entry, &server.extras.oauth, rules.login, rules.forms);
+        }
+        _ => return Err(programs_only(rules.title)),
+    }
+    let extras = &server.extras;
+    match (rules.call_timeout, extras.call_timeout) {
+        (Some(key), Some(time)) => entry.put(key, milliseconds(time)),
+        (_, time) => entry.leave_out_if(time.is_some(), "call_timeout"),
+    }
+    match (rules.tools, &extras.tools) {
+        (Some(key), Some(tools)) => entry.put(key, tools.clone()),
+        (_, tools) => entry.leave_out_if(tools.is_some(), "tools"),
+    }
+    entry.leave_out_if(extras.connect_timeout.is_some(), "connect_timeout");
+    Ok(entry)
+}
+
+fn programs_only(title: &str) -> LocalizedText {
+    LocalizedText::new(
+        format!("{title} takes only programs from its file: add the address in its settings"),
+        format!("{title} 的配置文件只接受本地程序：请在其设置中添加该地址"),
+    )
+}
+
+fn write_program(entry: &mut Members, spec: &StdioSpec, rules: &Rules) -> Result<(), LocalizedText> {
+    let missing = |field: &str| needs_variables(rules.title, field);
+    if rules.typed {
+        entry.put("type", "stdio");
+    }
+    let command = entry.value(&spec.command, rules.forms).ok_or_else(|| missing("command"))?;
+    entry.put("command", command);
+    let mut args = Vec::new();
+    for arg in &spec.args {
+        args.push(entry.value(arg, rules.forms).ok_or_else(|| missing("args"))?);
+    }
+    entry.put_list("args", &args);
+    let mut env = entry.values("env", &spec.env, rules.forms);
+    for name in &spec.env_pass {
+        match rules.forms {
+            _ if spec.env.iter().any(|(known, _)| known == name) => {}
+            // Empty if the variable is not set.
+            Forms::Ours | Forms::Shell => env.push((name.clone(), format!("${{{name}:-}}"))),
+            Forms::Editor => env.push((name.clone(), format!("${{env:{name}}}"))),
+            Forms::Nothing => entry.leave_out(format!("env_pass.{name}")),
+        }
+    }
+    entry.put_pairs("env", env);
+    if let Some(folder) = &spec.cwd {
+        if rules.cwd {
+            let folder = entry.value(&folder.to_string_lossy(), rules.forms).ok_or_else(|| missing("cwd"))?;
+            entry.put("cwd", folder);
+        } else {
+            entry.leave_out("cwd");
+        }
+    }
+    Ok(())
+}
+
+fn write_address(entry: &mut Members, spec: &HttpSpec, rules: &Rules) -> Result<(), LocalizedText> {
+    let url = entry.value(&spec.url, rules.forms).ok_or_else(|| needs_variables(rules.title, "url"))?;
+    entry.put("url", url);
+    let headers = entry.values("headers", &spec.headers, rules.forms);
+    entry.put_pairs("headers", headers);
+    Ok(())
+}

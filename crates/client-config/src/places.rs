@@ -1,0 +1,186 @@
+//! The configuration file locations of each client on each operating system.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use crate::clients::Client;
+
+/// An operating system.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum System {
+    /// Linux and other Unix systems.
+    Linux,
+    /// macOS.
+    MacOs,
+    /// Windows.
+    Windows,
+}
+
+/// The environment that determines file locations.
+#[derive(Debug, Clone)]
+pub struct Surroundings {
+    /// The operating system.
+    pub system: System,
+    /// The user's home folder.
+    pub home: Option<PathBuf>,
+    /// The current folder.
+    pub folder: PathBuf,
+    /// Folders from environment variables, such as `XDG_CONFIG_HOME`.
+    pub named: BTreeMap<String, PathBuf>,
+}
+
+/// The scope of a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Scope {
+    /// The user.
+    User,
+    /// The project in this folder.
+    Project(PathBuf),
+}
+
+/// A configuration file of a client.
+#[derive(Debug, Clone)]
+pub struct Place {
+    /// The client.
+    pub client: Client,
+    /// The file; it need not exist.
+    pub file: PathBuf,
+    /// The scope.
+    pub scope: Scope,
+}
+
+/// Environment variables that move the configuration files of many programs.
+const NAMED: [&str; 3] = ["XDG_CONFIG_HOME", "APPDATA", "LOCALAPPDATA"];
+
+impl Surroundings {
+    /// The environment of this process.
+    pub fn here() -> Self {
+        let folder_in =
+            |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+        let system = if cfg!(windows) {
+            System::Windows
+        } else if cfg!(target_os = "macos") {
+            System::MacOs
+        } else {
+            System::Linux
+        };
+        let home = match system {
+            System::Windows => folder_in("USERPROFILE").or_else(|| folder_in("HOME")),
+            _ => folder_in("HOME"),
+        };
+        let names = NAMED.iter().chain(Client::all().flat_map(|client| client.program().variables()));
+        let named = names.filter_map(|name| Some(((*name).to_owned(), folder_in(name)?))).collect();
+        let folder = std::env::current_dir().unwrap_or_else(|_| PathBuf::from("."));
+        Self { system, home, folder, named }
+    }
+
+    /// A path in the home folder.
+    pub(crate) fn home(&self, path: &str) -> Option<PathBuf> {
+        Some(self.home.as_ref()?.join(path))
+    }
+
+    /// The folder in an environment variable, otherwise `path` in the home folder.
+    pub(crate) fn named_or(&self, name: &str, path: &str) -> Option<PathBuf> {
+        self.named.get(name).cloned().or_else(|| self.home(path))
+    }
+
+    /// The folder for application settings.
+    pub(crate) fn applications(&self) -> Option<PathBuf> {
+        match self.system {
+            System::Linux => self.named_or("XDG_CONFIG_HOME", ".config"),
+            System::MacOs => self.home("Library/Application Support"),
+            System::Windows => self.named_or("APPDATA", "AppData/Roaming"),
+        }
+    }
+}
+
+/// The files of a client: project files first, since clients prefer them, then the user's, the default one first.
+pub fn places(client: Client, around: &Surroundings) -> Vec<Place> {
+    let user = client.program().user_files(around);
+    let folder = &around.folder;
+    // In the home folder both may be the same file, which then counts as the user's.
+    let project = client.program().project_file().map(|path| folder.join(path));
+    let project = project.filter(|file| !user.iter().any(|own| same(own, file)));
+    let project = project.map(|file| Place { client, file, scope: Scope::Project(folder.clone()) });
+    project
+        .into_iter()
+        .chain(user.into_iter().map(|file| Place { client, file, scope: Scope::User }))
+        .collect()
+}
+
+fn same(one: &Path, other: &Path) -> bool {
+    one == other || matches!((one.canonicalize(), other.canonicalize()), (Ok(one), Ok(other)) if one == other)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tests::named;
+
+    fn around(system: System, named: &[(&str, &str)]) -> Surroundings {
+        let named = named.iter().map(|(name, folder)| ((*name).to_owned(), PathBuf::from(folder))).collect();
+        Surroundings { system, home: Some("/h".into()), folder: "/p".into(), named }
+    }
+
+    fn check(client: Client, around: &Surroundings, expect: &[&str]) {
+        let found: Vec<String> = places(client, around)
+            .iter()
+            .map(|place| place.file.to_string_lossy().replace('\\', "/"))
+            .collect();
+        assert_eq!(found, expect, "{client:?} {:?}", around.system);
+    }
+
+    #[test]
+    fn files_are_where_the_clients_keep_them() {
+        let linux = around(System::Linux, &[]);
+        check(named("claude-desktop"), &linux, &["/h/.config/Claude/claude_desktop_config.json"]);
+        check(named("claude-code"), &linux, &["/p/.mcp.json", "/h/.claude.json"]);
+        check(named("cursor"), &linux, &["/p/.cursor/mcp.json", "/h/.cursor/mcp.json"]);
+        check(named("vscode"), &linux, &["/p/.vscode/mcp.json", "/h/.config/Code/User/mcp.json"]);
+        check(named("codex"), &linux, &["/p/.codex/config.toml", "/h/.codex/config.toml"]);
+        check(named("gemini"), &linux, &["/p/.gemini/settings.json", "/h/.gemini/settings.json"]);
+        check(named("goose"), &linux, &["/h/.config/goose/config.yaml"]);
+        let mac = around(System::MacOs, &[]);
+        let support = "/h/Library/Application Support";
+        check(named("claude-desktop"), &mac, &[&format!("{support}/Claude/claude_desktop_config.json")]);
+        check(named("vscode"), &mac, &["/p/.vscode/mcp.json", &format!("{support}/Code/User/mcp.json")]);
+        check(named("goose"), &mac, &["/h/.config/goose/config.yaml"]);
+        let windows = around(System::Windows, &[("APPDATA", "/a")]);
+        check(named("claude-desktop"), &windows, &["/a/Claude/claude_desktop_config.json"]);
+        check(named("vscode"), &windows, &["/p/.vscode/mcp.json", "/a/Code/User/mcp.json"]);
+        check(named("goose"), &windows, &["/a/Block/goose/config/config.yaml"]);
+        check(named("cursor"), &windows, &["/p/.cursor/mcp.json", "/h/.cursor/mcp.json"]);
+    }
+
+    #[test]
+    fn variables_move_them() {
+        let variables = [
+            ("XDG_CONFIG_HOME", "/x"),
+            ("CLAUDE_CONFIG_DIR", "/c"),
+            ("CODEX_HOME", "/o"),
+            ("GEMINI_CLI_HOME", "/g"),
+            ("GOOSE_PATH_ROOT", "/r"),
+        ];
+        let moved = around(System::Linux, &variables);
+        check(named("claude-desktop"), &moved, &["/x/Claude/claude_desktop_config.json"]);
+        check(named("claude-code"), &moved, &["/p/.mcp.json", "/c/.claude.json"]);
+        check(named("codex"), &moved, &["/p/.codex/config.toml", "/o/config.toml"]);
+        check(named("gemini"), &moved, &["/p/.gemini/settings.json", "/g/.gemini/settings.json"]);
+        check(named("goose"), &moved, &["/r/config/config.yaml"]);
+        let mut at_home = around(System::Linux, &[]);
+        at_home.folder = "/h".into();
+        check(named("cursor"), &at_home, &["/h/.cursor/mcp.json"]);
+    }
+
+    #[test]
+    fn a_packaged_claude_has_its_own_folder() {
+        let folder = tempfile::tempdir().unwrap();
+        let package = folder.path().join("Packages/Claude_abc/LocalCache/Roaming/Claude");
+        std::fs::create_dir_all(&package).unwrap();
+        let local = folder.path().to_str().unwrap();
+        let windows = around(System::Windows, &[("APPDATA", "/a"), ("LOCALAPPDATA", local)]);
+        let found = places(named("claude-desktop"), &windows);
+        assert_eq!(found[0].file, package.join("claude_desktop_config.json"));
+        assert_eq!(found.len(), 2);
+    }
+}

@@ -1,0 +1,235 @@
+//! Reads one entry of a client: converts its variables into our syntax, and its relative paths into absolute ones.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+use toolhub_core::lang::LocalizedText;
+use toolhub_core::{OAuthSpec, Secret};
+
+use crate::entry::{ClientServer, Extras, Found, Unusable};
+use crate::fields::Fields;
+use crate::places::{Place, Scope, Surroundings, System};
+use crate::transport::TransportSpec;
+use crate::variables::{Variable, as_name, is_name, map_bare, map_braced, ours};
+
+/// The location of a file, as far as its values depend on it.
+#[derive(Debug, Clone)]
+pub(crate) struct Context {
+    /// The folder of the project that the file belongs to.
+    pub(crate) workspace: Option<PathBuf>,
+    /// The current folder.
+    pub(crate) folder: PathBuf,
+    /// The input prompts of VS Code: id and default.
+    pub(crate) inputs: Vec<(String, Option<String>)>,
+    pub(crate) windows: bool,
+}
+
+/// The variable syntax of a client.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Forms {
+    /// `${VAR}` and `${VAR:-default}`, as in toolhub.
+    Ours,
+    /// The same, and `$VAR`.
+    Shell,
+    /// `${env:VAR}`, `${workspaceFolder}` and others.
+    Editor,
+    /// None: the client expands no variables.
+    Nothing,
+}
+
+/// The result of a client's own reader for an entry.
+pub(crate) struct Read {
+    pub(crate) transport: TransportSpec,
+    pub(crate) forms: Forms,
+    pub(crate) enabled: bool,
+    pub(crate) extras: Extras,
+    pub(crate) notes: Vec<LocalizedText>,
+}
+
+impl Read {
+    pub(crate) fn new(transport: TransportSpec, forms: Forms) -> Self {
+        Self { transport, forms, enabled: true, extras: Extras::default(), notes: Vec::new() }
+    }
+
+    /// Reads `type`, `command`, `url` and their related fields, and the common `enabled` and `disabled` flags.
+    pub(crate) fn common(fields: &mut Fields<'_>, forms: Forms) -> Result<Self, LocalizedText> {
+        let mut read = Self::new(fields.transport()?, forms);
+        read.enabled = fields.flag("enabled").unwrap_or(true) && !fields.flag("disabled").unwrap_or(false);
+        Ok(read)
+    }
+}
+
+impl Context {
+    pub(crate) fn new(place: &Place, around: &Surroundings) -> Self {
+        let workspace = match &place.scope {
+            Scope::User => None,
+            Scope::Project(folder) => Some(folder.clone()),
+        };
+        let windows = around.system == System::Windows;
+        Self { workspace, folder: around.folder.clone(), inputs: Vec::new(), windows }
+    }
+
+    /// Reads one entry with the client's reader `read`.
+    pub(crate) fn entry(
+        &self,
+        id: &str,
+        value: &Value,
+        read: impl FnOnce(&mut Fields<'_>) -> Result<Read, LocalizedText>,
+    ) -> Found {
+        let unusable = |why| Unusable { id: id.to_owned(), why };
+        let mut fields = Fields::of(value).map_err(unusable)?;
+        let Read { mut transport, forms, enabled, mut extras, notes } =
+            read(&mut fields).map_err(unusable)?;
+        let mut translator = Translator { context: self, forms, left_out: fields.left_out(), notes };
+        translator.transport(&mut transport);
+        translator.login(&mut extras.oauth);
+        translator.settle(&mut transport);
+        let Translator { left_out, notes, .. } = translator;
+        Ok(ClientServer { id: id.to_owned(), transport, enabled, extras, left_out, notes })
+    }
+}
+
+/// Converts the values of one entry into our syntax.
+struct Translator<'a> {
+    context: &'a Context,
+    forms: Forms,
+    left_out: Vec<String>,
+    notes: Vec<LocalizedText>,
+}
+
+impl Translator<'_> {
+    fn transport(&mut self, transport: &mut TransportSpec) {
+        match transport {
+            TransportSpec::Stdio(spec) => {
+                spec.command = self.text(&spec.command);
+                spec.args.iter_mut().for_each(|arg| *arg = self.text(arg));
+                spec.env.iter_mut().for_each(|(_, value)| *value = self.text(value));
+                spec.cwd = spec.cwd.take().map(|folder| self.text(&folder.to_string_lossy()).into());
+            }
+            TransportSpec::Http(spec) | TransportSpec::Sse(spec) => {
+                spec.url = self.text(&spec.url);
+                spec.headers.iter_mut().for_each(|(_, value)| *value = self.text(value));
+            }
+        }
+    }
+
+    fn login(&mut self, login: &mut OAuthSpec) {
+        login.client_id = login.client_id.take().map(|id| self.text(&id));
+        let secret = login.client_secret.take();
+        login.client_secret = secret.map(|secret| Secret::new(self.text(secret.expose())));
+    }
+
+    fn text(&mut self, text: &str) -> String {
+        match self.forms {
+            Forms::Ours => text.to_owned(),
+            Forms::Shell => map_bare(text, &mut |name| is_name(name).then(|| ours(name, None))),
+            Forms::Editor => map_braced(text, &mut |inside| self.editor(inside)),
+            Forms::Nothing => map_braced(text, &mut |inside| self.was_text(inside)),
+        }
+    }
+
+    /// Converts a variable of VS Code and Cursor.
+    fn editor(&mut self, inside: &str) -> Option<String> {
+        let workspace = self.context.workspace.as_deref();
+        match inside.split_once(':') {
+            Some(("env", name)) if is_name(name) => return Some(ours(name, None)),
+            Some(("input", id)) => return Some(self.input(id)),
+            _ => {}
+        }
+        match (inside, workspace) {
+            ("userHome", _) => Some(ours(if self.context.windows { "USERPROFILE" } else { "HOME" }, None)),
+            ("pathSeparator" | "/", _) => Some(if self.context.windows { "\\" } else { "/" }.to_owned()),
+            ("workspaceFolder", Some(folder)) => Some(folder.to_string_lossy().into_owned()),
+            ("workspaceFolder", None) => {
+                self.note(LocalizedText::new(
+                    "the workspace's folder became the one that toolhub is run in",
+                    "工作区文件夹改为运行 toolhub 时所在的文件夹",
+                ));
+                Some(ours("PWD", Some(".")))
+            }
+            ("workspaceFolderBasename", Some(folder)) => {
+                Some(folder.file_name().unwrap_or_default().to_string_lossy().into_owned())
+            }
+            _ if Variable::inside(inside).is_some() && !EDITOR_ONLY.contains(&inside) => {
+                self.was_text(inside)
+            }
+            _ => {
+                self.left_out.push(format!("${{{inside}}}"));
+                None
+            }
+        }
+    }
+
+    fn input(&mut self, id: &str) -> String {
+        let known = self.context.inputs.iter().find(|(input, _)| input == id);
+        let default = known.and_then(|(_, default)| default.as_deref());
+        let name = as_name(id);
+        if default.is_none() {
+            self.note(LocalizedText::new(
+                format!("set the variable `{name}`: VS Code asked you for it (input `{id}`)"),
+                format!("请设置环境变量 `{name}`：VS Code 会向你询问它（输入 `{id}`）"),
+            ));
+        }
+        ours(&name, default)
+    }
+
+    /// Adds a note for text that is a variable in toolhub, but not for the client.
+    fn was_text(&mut self, inside: &str) -> Option<String> {
+        if let Some(Variable { name, .. }) = Variable::inside(inside) {
+            self.note(LocalizedText::new(
+                format!("`${{{name}}}` was text there, and is a variable here"),
+                format!("`${{{name}}}` 在原处是普通文本，在此是变量"),
+            ));
+        }
+        None
+    }
+
+    fn note(&mut self, note: LocalizedText) {
+        if !self.notes.contains(&note) {
+            self.notes.push(note);
+        }
+    }
+
+    /// Makes paths absolute: project files use paths relative to the project, while `mcp.json` is used from any folder.
+    fn settle(&mut self, transport: &mut TransportSpec) {
+        let (Some(workspace), TransportSpec::Stdio(spec)) = (&self.context.workspace, transport) else {
+            return;
+        };
+        let relative = |text: &str| ["./", "../", ".\\", "..\\"].iter().any(|head| text.starts_with(head));
+        match &spec.cwd {
+            Some(folder) if folder.is_relative() && !folder.to_string_lossy().contains("${") => {
+                let folder = folder.strip_prefix("./").unwrap_or(folder);
+                spec.cwd =
+                    Some(if folder == Path::new(".") { workspace.clone() } else { workspace.join(folder) });
+            }
+            None if relative(&spec.command) || spec.args.iter().any(|arg| relative(arg)) => {
+                spec.cwd = Some(workspace.clone());
+                let folder = workspace.display();
+                self.note(LocalizedText::new(
+                    format!("it is started in `{folder}`, from where its paths count"),
+                    format!("将在 `{folder}` 中启动，其路径由此算起"),
+                ));
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Variables of VS Code that have no meaning outside an editor.
+const EDITOR_ONLY: [&str; 15] = [
+    "file",
+    "fileWorkspaceFolder",
+    "relativeFile",
+    "relativeFileDirname",
+    "fileBasename",
+    "fileBasenameNoExtension",
+    "fileExtname",
+    "fileDirname",
+    "fileDirnameBasename",
+    "cwd",
+    "lineNumber",
+    "columnNumber",
+    "selectedText",
+    "execPath",
+    "workspaceFolderBasename",
+];

@@ -1,0 +1,101 @@
+//! The syntaxes of configuration files: each is parsed into one tree type, and supports inserting and removing entries.
+
+use std::path::Path;
+
+use serde_json::{Map, Value};
+use toolhub_core::lang::LocalizedText;
+
+use crate::error::ConfigError;
+use crate::{json, toml, yaml};
+
+/// The syntax of a configuration file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Syntax {
+    Json,
+    Toml,
+    Yaml,
+}
+
+/// Why the entries could not be inserted or removed.
+#[derive(Debug)]
+pub(crate) enum Obstacle {
+    /// The file is invalid.
+    Config(ConfigError),
+    /// The file is valid, but cannot be edited without changing other content.
+    Unsafe(LocalizedText),
+}
+
+impl From<ConfigError> for Obstacle {
+    fn from(error: ConfigError) -> Self {
+        Self::Config(error)
+    }
+}
+
+/// A file and its text.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Source<'a> {
+    pub(crate) file: &'a Path,
+    pub(crate) text: &'a str,
+}
+
+/// The server entries to write, by name.
+pub(crate) type Entries = Vec<(String, Map<String, Value>)>;
+
+impl Syntax {
+    /// Parses the text; an empty text is an empty object.
+    pub(crate) fn parse(self, file: &Path, text: &str) -> Result<Value, ConfigError> {
+        if text.trim().is_empty() {
+            return Ok(Value::Object(Map::new()));
+        }
+        match self {
+            Self::Json => json::parse(file, text),
+            Self::Toml => toml::parse(file, text),
+            Self::Yaml => yaml::parse(file, text),
+        }
+    }
+
+    /// The text with these entries in the object at `path`; entries of the same name are replaced.
+    pub(crate) fn insert(
+        self,
+        source: Source<'_>,
+        path: &[&str],
+        entries: &Entries,
+    ) -> Result<String, Obstacle> {
+        match self {
+            Self::Json => json::insert(source, path, entries),
+            Self::Toml => toml::insert(source, path, entries),
+            Self::Yaml => yaml::insert(source, path, entries),
+        }
+    }
+
+    /// The text without the entries of these names in the object at `path`.
+    pub(crate) fn remove(self, source: Source<'_>, path: &[&str], ids: &[&str]) -> Result<String, Obstacle> {
+        match self {
+            Self::Json => json::remove(source, path, ids),
+            Self::Toml => toml::remove(source, path, ids),
+            Self::Yaml => yaml::remove(source, path, ids),
+        }
+    }
+}
+
+/// The object at a path, if there is one.
+pub(crate) fn object_at<'v>(document: &'v Value, path: &[&str]) -> Option<&'v Map<String, Value>> {
+    path.iter().try_fold(document, |value, key| value.get(key))?.as_object()
+}
+
+/// The error for a value at `path` that is not an object.
+pub(crate) fn not_an_object(file: &Path, path: &[&str]) -> ConfigError {
+    let what = match path {
+        [] => {
+            return ConfigError::whole(
+                file,
+                LocalizedText::new("the file should be an object", "文件应为对象"),
+            );
+        }
+        path => format!("`{}`", path.join(".")),
+    };
+    ConfigError::whole(
+        file,
+        LocalizedText::new(format!("{what} should be an object"), format!("{what} 应为对象")),
+    )
+}

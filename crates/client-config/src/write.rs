@@ -1,0 +1,183 @@
+//! Atomic file replacement, and the lock for editing a file.
+
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+
+use sha2::{Digest, Sha256};
+
+use crate::error::ConfigError;
+
+/// Holds an advisory lock; removes the lock file on drop.
+#[derive(Debug)]
+pub struct FileLock {
+    file: std::fs::File,
+    path: PathBuf,
+}
+
+impl Drop for FileLock {
+    fn drop(&mut self) {
+        // Removed while the lock is held: a waiting process detects that the path no longer refers to its open file, and opens
+        // the path again. Other systems than Unix cannot detect this, so the file stays there.
+        if cfg!(unix) && is_at(&self.file, &self.path) {
+            let _ = std::fs::remove_file(&self.path);
+        }
+    }
+}
+
+/// Whether `path` still refers to the open file.
+fn is_at(file: &std::fs::File, path: &Path) -> bool {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::MetadataExt as _;
+        let id = |found: std::fs::Metadata| (found.dev(), found.ino());
+        file.metadata().ok().map(id).is_some_and(|open| std::fs::metadata(path).ok().map(id) == Some(open))
+    }
+    #[cfg(not(unix))]
+    {
+        let _ = (file, path);
+        true
+    }
+}
+
+/// Locks a file against other hubs while it is read, edited and written, until the guard is dropped.
+pub fn lock(file: &Path) -> Result<FileLock, ConfigError> {
+    let target = std::path::absolute(file).unwrap_or_else(|_| file.to_owned());
+    let digest = Sha256::digest(target.as_os_str().as_encoded_bytes());
+    let name: String = digest.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
+    let folder = lock_folder()?;
+    let path = folder.join(format!("toolhub-{name}.lock"));
+    loop {
+        let open = std::fs::OpenOptions::new().create(true).truncate(false).write(true).open(&path);
+        let locked = open.and_then(|file| file.lock().map(|()| file));
+        let file = locked.map_err(|error| ConfigError::io(&path, &error))?;
+        if is_at(&file, &path) {
+            return Ok(FileLock { file, path });
+        }
+    }
+}
+
+/// The folder of lock files, which belongs to this user alone: another one could otherwise create a lock first and keep it.
+#[cfg(unix)]
+fn lock_folder() -> Result<PathBuf, ConfigError> {
+    let user = rustix::process::geteuid().as_raw();
+    let folder = std::env::temp_dir().join(format!("toolhub-{user}"));
+    private_folder(&folder, user).map_err(|error| ConfigError::io(&folder, &error))?;
+    Ok(folder)
+}
+
+/// The system's temporary folder is the user's own.
+#[cfg(not(unix))]
+fn lock_folder() -> Result<PathBuf, ConfigError> {
+    Ok(std::env::temp_dir())
+}
+
+/// Creates a folder for one user, or checks that the existing one is theirs.
+#[cfg(unix)]
+fn private_folder(folder: &Path, user: u32) -> std::io::Result<()> {
+    use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
+    match std::fs::DirBuilder::new().mode(0o700).create(folder) {
+        Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => return Err(error),
+        _ => {}
+    }
+    let found = std::fs::symlink_metadata(folder)?;
+    if found.is_dir() && found.uid() == user && found.mode() & 0o077 == 0 {
+        return Ok(());
+    }
+    let why =
+        "it belongs to another user or is open to others: remove it, or set `TMPDIR` to a folder of your own";
+    Err(std::io::Error::new(std::io::ErrorKind::PermissionDenied, why))
+}
+
+/// Replaces a file's content atomically; a crash leaves the old or the new one. Permissions are preserved; a new file is
+/// readable by the owner only, since it may hold secrets. A symbolic link is followed, not replaced; special files (a device, a
+/// pipe) are written to directly.
+pub fn write_whole(file: &Path, text: &str) -> Result<(), ConfigError> {
+    let target = std::fs::canonicalize(file).unwrap_or_else(|_| file.to_owned());
+    let failed = |error: std::io::Error| ConfigError::io(file, &error);
+    if std::fs::metadata(file).is_ok_and(|metadata| !metadata.is_file()) {
+        let open = std::fs::OpenOptions::new().write(true).open(file);
+        return open.and_then(|mut open| open.write_all(text.as_bytes())).map_err(failed);
+    }
+    let folder = match target.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    };
+    create_private_folder(folder).map_err(failed)?;
+    let mut new = tempfile::NamedTempFile::new_in(folder).map_err(failed)?;
+    new.write_all(text.as_bytes()).map_err(failed)?;
+    if let Ok(metadata) = std::fs::metadata(&target) {
+        new.as_file().set_permissions(metadata.permissions()).map_err(failed)?;
+    }
+    new.as_file().sync_all().map_err(failed)?;
+    new.persist(&target).map_err(|error| failed(error.error))?;
+    Ok(())
+}
+
+/// Creates a folder and its missing parents with mode 0700, whatever the umask: write access to the folder decides which
+/// programs run.
+pub fn create_private_folder(folder: &Path) -> std::io::Result<()> {
+    let mut builder = std::fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(folder)
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use std::os::unix::fs::FileTypeExt as _;
+    use std::os::unix::net::UnixListener;
+
+    use super::*;
+
+    #[test]
+    fn locks_exclude_one_another_and_leave_no_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let config = folder.path().join("mcp.json");
+        let inside = std::sync::atomic::AtomicUsize::new(0);
+        std::thread::scope(|scope| {
+            for _ in 0..8 {
+                scope.spawn(|| {
+                    for _ in 0..50 {
+                        let guard = lock(&config).unwrap();
+                        assert_eq!(inside.fetch_add(1, std::sync::atomic::Ordering::SeqCst), 0);
+                        inside.fetch_sub(1, std::sync::atomic::Ordering::SeqCst);
+                        drop(guard);
+                    }
+                });
+            }
+        });
+        let guard = lock(&config).unwrap();
+        let path = guard.path.clone();
+        assert!(path.exists());
+        drop(guard);
+        assert!(!path.exists(), "{}", path.display());
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_lock_folder_that_others_can_write_to_is_refused() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let folder = tempfile::tempdir().unwrap();
+        let user = rustix::process::geteuid().as_raw();
+        let (own, link, open) =
+            (folder.path().join("own"), folder.path().join("link"), folder.path().join("open"));
+        assert!(private_folder(&own, user).is_ok() && private_folder(&own, user).is_ok());
+        assert!(private_folder(&own, user + 1).is_err(), "it belongs to another user");
+        std::os::unix::fs::symlink(&own, &link).unwrap();
+        assert!(private_folder(&link, user).is_err(), "a symbolic link");
+        std::fs::create_dir(&open).unwrap();
+        std::fs::set_permissions(&open, std::fs::Permissions::from_mode(0o777)).unwrap();
+        assert!(private_folder(&open, user).is_err(), "open to others");
+    }
+
+    #[test]
+    fn what_is_no_file_is_not_replaced_by_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let socket = folder.path().join("socket");
+        let _listener = UnixListener::bind(&socket).unwrap();
+        assert!(write_whole(&socket, "{}").is_err());
+        assert!(std::fs::metadata(&socket).unwrap().file_type().is_socket());
+        assert!(write_whole(folder.path(), "{}").is_err());
+    }
+}

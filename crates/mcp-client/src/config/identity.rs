@@ -1,0 +1,209 @@
+//! The launch identity of a server: digests that two processes of the same owner compare to decide whether they can share a
+//! connection.
+
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+use toolhub_client_config::TransportSpec;
+use toolhub_core::lang::LocalizedText;
+use toolhub_mcp_wire::McpError;
+
+use super::login::expanded_login;
+use super::permitted::Permit as _;
+use super::spec::ServerSpec;
+
+/// Variables that describe the terminal session and do not affect a program's behaviour.
+const SESSION_VARIABLES: [&str; 5] = ["TERM", "SHELL", "XDG_RUNTIME_DIR", "XDG_SEAT", "XDG_VTNR"];
+/// The prefix of further such variables.
+const SESSION_PREFIX: &str = "XDG_SESSION_";
+/// Variables that affect how an HTTP request is sent.
+const NETWORK_VARIABLES: [&str; 10] = [
+    "HTTP_PROXY",
+    "HTTPS_PROXY",
+    "ALL_PROXY",
+    "NO_PROXY",
+    "http_proxy",
+    "https_proxy",
+    "all_proxy",
+    "no_proxy",
+    "SSL_CERT_FILE",
+    "SSL_CERT_DIR",
+];
+/// The file system and network namespaces of a process (Linux, namespaces(7)).
+const NAMESPACES: [&str; 2] = ["/proc/self/ns/mnt", "/proc/self/ns/net"];
+
+/// A server as this process would connect to it now. Processes with equal identities start the same program with the same
+/// arguments, variables, folder and sandbox, or contact the same URL with the same credentials.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct LaunchIdentity {
+    /// The configured entry and the consent to it.
+    entry: String,
+    /// The working directory of its program.
+    folder: String,
+    /// Variables, expanded arguments and namespaces.
+    environment: String,
+}
+
+impl LaunchIdentity {
+    /// Describes the difference; `None` if there is none.
+    pub(crate) fn difference(&self, other: &Self) -> Option<LocalizedText> {
+        if self.entry != other.entry {
+            return Some(LocalizedText::new("its configuration differs there", "该进程中的配置不同"));
+        }
+        if self.folder != other.folder {
+            return Some(LocalizedText::new(
+                "it would start in another folder there: set `cwd` for it to use it from every folder",
+                "在该进程中它的工作目录不同：如需在任意目录使用，请为它设置 `cwd`",
+            ));
+        }
+        (self.environment != other.environment)
+            .then(|| LocalizedText::new("its environment variables differ there", "该进程中的环境变量不同"))
+    }
+}
+
+impl ServerSpec {
+    /// The identity of this server in this process. Fails if it may not be started or contacted now.
+    pub(crate) fn launch_identity(&self) -> Result<LaunchIdentity, McpError> {
+        let (reached, variables, folder) = match &self.transport {
+            TransportSpec::Stdio(spec) => {
+                let spec = spec.permitted(&self.consent)?;
+                let variables: Vec<(String, Vec<u8>)> = spec
+                    .environment()
+                    .into_iter()
+                    .filter(|(name, _)| !is_of_session(name))
+                    .map(|(name, value)| (name, value.into_encoded_bytes()))
+                    .collect();
+                let reached = json!([spec.command, spec.args, format!("{:?}", spec.fence)]);
+                // A sandboxed program without `cwd` starts in an empty folder.
+                let inherits = spec.cwd.is_none() && spec.fence.is_none();
+                let folder = spec.cwd.clone().or_else(|| inherits.then(|| PathBuf::from(".")));
+                (reached, variables, folder)
+            }
+            TransportSpec::Http(spec) | TransportSpec::Sse(spec) => {
+                let spec = spec.permitted(&self.consent)?;
+                let value =
+                    |name: &&str| Some(((*name).to_owned(), std::env::var_os(name)?.into_encoded_bytes()));
+                let variables = NETWORK_VARIABLES.iter().filter_map(value).collect();
+                (json!([spec.url, spec.headers]), variables, None)
+            }
+        };
+        let login = expanded_login(&self.oauth).map_err(|name| {
+            McpError::hopeless(LocalizedText::new(
+                format!("${{{name}}} is not set"),
+                format!("未设置 ${{{name}}}"),
+            ))
+        })?;
+        let secret = login.client_secret.as_ref().map(|secret| secret.expose().to_owned());
+        let namespaces = NAMESPACES.map(|link| std::fs::read_link(link).ok().map(|target| bytes(&target)));
+        let limits = json!([self.connect_timeout, self.call_timeout, self.idle_timeout]);
+        let entry = json!([
+            [env!("CARGO_PKG_VERSION"), self.id.as_str(), self.transport.name()],
+            [bytes(&absolute(&self.origin))],
+            [self.era.map(|era| era.name()), self.enabled, self.roots, self.tools, self.tags],
+            [format!("{:?}", (self.instances, &self.hints, self.pin, &self.oauth)), limits],
+            [format!("{:?}", self.consent), self.consent.digest(), self.reached()],
+        ]);
+        Ok(LaunchIdentity {
+            entry: digest(&entry),
+            folder: folder.map(|folder| digest(&bytes(&canonical(&folder)))).unwrap_or_default(),
+            environment: digest(&json!([reached, variables, [login.client_id, secret], namespaces])),
+        })
+    }
+}
+
+fn is_of_session(name: &str) -> bool {
+    SESSION_VARIABLES.contains(&name) || name.starts_with(SESSION_PREFIX)
+}
+
+fn absolute(path: &Path) -> PathBuf {
+    std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
+}
+
+fn canonical(path: &Path) -> PathBuf {
+    path.canonicalize().unwrap_or_else(|_| absolute(path))
+}
+
+/// A path as JSON, also if it is not UTF-8.
+fn bytes(path: &Path) -> Value {
+    json!(path.as_os_str().as_encoded_bytes())
+}
+
+fn digest(value: &Value) -> String {
+    let digest = Sha256::digest(value.to_string().as_bytes());
+    digest.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use toolhub_client_config::{HttpSpec, StdioSpec};
+    use toolhub_core::lang::{Lang, Localize as _};
+    use toolhub_core::{Consent, ServerId};
+
+    use super::super::spec::Instances;
+    use super::*;
+
+    fn stdio(change: impl FnOnce(&mut StdioSpec)) -> ServerSpec {
+        let mut stdio = StdioSpec { command: "server".to_owned(), ..StdioSpec::default() };
+        change(&mut stdio);
+        let mut spec = ServerSpec::new(ServerId::new("s"), TransportSpec::Stdio(stdio), "mcp.json".into());
+        spec.consent = Consent::of_owner();
+        spec
+    }
+
+    #[test]
+    fn every_part_that_decides_what_is_started_changes_the_identity() {
+        let own = stdio(|_| {}).launch_identity().unwrap();
+        assert_eq!(own.difference(&stdio(|_| {}).launch_identity().unwrap()), None);
+        let folder = tempfile::tempdir().unwrap();
+        let elsewhere = stdio(|spec| spec.cwd = Some(folder.path().to_owned())).launch_identity().unwrap();
+        assert_ne!(own.folder, elsewhere.folder);
+        let mut changed = vec![
+            stdio(|spec| spec.command.push('2')),
+            stdio(|spec| spec.args.push("--all".to_owned())),
+            stdio(|spec| spec.env.push(("TOKEN".to_owned(), "x".to_owned()))),
+            stdio(|spec| spec.env_pass.push("TOKEN".to_owned())),
+        ];
+        let changes: [fn(&mut ServerSpec); 8] = [
+            |spec| spec.id = ServerId::new("other"),
+            |spec| spec.origin = "elsewhere/mcp.json".into(),
+            |spec| spec.instances = Instances::Caller { max: 3 },
+            |spec| spec.roots = Some(vec!["file:///a".to_owned()]),
+            |spec| spec.tools = Some(Vec::new()),
+            |spec| spec.connect_timeout = Duration::from_secs(1),
+            |spec| spec.oauth.client_id = Some("me".to_owned()),
+            |spec| spec.transport = TransportSpec::Http(HttpSpec::default()),
+        ];
+        for change in changes {
+            let mut spec = stdio(|_| {});
+            change(&mut spec);
+            changed.push(spec);
+        }
+        for spec in changed {
+            let other = spec.launch_identity().unwrap();
+            assert!(own.difference(&other).is_some(), "{spec:?}");
+        }
+    }
+
+    #[test]
+    fn expanded_values_and_the_neutral_folder_of_an_untrusted_one_count() {
+        // `HOME` is set in every test environment; the entries differ in their text, but not in the expanded value.
+        let home = std::env::var("HOME").unwrap();
+        let one = stdio(|spec| spec.args = vec!["${HOME}".to_owned()]).launch_identity().unwrap();
+        let other = stdio(|spec| spec.args = vec![home]).launch_identity().unwrap();
+        assert_eq!(one.environment, other.environment);
+        assert_ne!(one.entry, other.entry);
+        let mut steered = stdio(|_| {});
+        let folder = tempfile::tempdir().unwrap();
+        steered.consent = Consent::of_owner_in(folder.path().into());
+        let steered = steered.launch_identity().unwrap();
+        let why = stdio(|_| {}).launch_identity().unwrap().difference(&steered).unwrap();
+        assert!(why.localize(Lang::En).contains("another folder"), "{why:?}");
+        let mut untrusted = stdio(|_| {});
+        untrusted.consent = Consent::default();
+        assert!(untrusted.launch_identity().is_err());
+    }
+}

@@ -1,0 +1,108 @@
+//! How a permitted program is started: its environment, its file, and the error if that fails.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+
+use toolhub_client_config::StdioSpec;
+use toolhub_core::lang::LocalizedText;
+
+use super::permitted::Permitted;
+use super::program::with_ending;
+
+/// Variables that a child inherits by default: those that programs need to run, without likely secrets.
+const PASSED: [&str; 26] = [
+    "PATH",
+    "HOME",
+    "USER",
+    "LOGNAME",
+    "SHELL",
+    "TERM",
+    "TZ",
+    "TMPDIR",
+    "LANG",
+    "LANGUAGE",
+    "HTTP_PROXY",
+    "HTTPS_PROXY",
+    "NO_PROXY",
+    "http_proxy",
+    "https_proxy",
+    "no_proxy",
+    "SSL_CERT_FILE",
+    "SSL_CERT_DIR",
+    "NODE_EXTRA_CA_CERTS",
+    "SYSTEMROOT",
+    "APPDATA",
+    "LOCALAPPDATA",
+    "USERPROFILE",
+    "TEMP",
+    "TMP",
+    "PATHEXT",
+];
+/// The same, on Windows only.
+const PASSED_ON_WINDOWS: [&str; 9] = [
+    "COMSPEC",
+    "HOMEDRIVE",
+    "HOMEPATH",
+    "PROCESSOR_ARCHITECTURE",
+    "PROGRAMDATA",
+    "PROGRAMFILES",
+    "SYSTEMDRIVE",
+    "USERNAME",
+    "WINDIR",
+];
+/// The same, by prefix.
+const PASSED_PREFIXES: [&str; 2] = ["LC_", "XDG_"];
+
+impl Permitted<StdioSpec> {
+    /// The complete environment of the child.
+    pub(crate) fn environment(&self) -> BTreeMap<String, OsString> {
+        let passed = |name: &str| {
+            PASSED.contains(&name)
+                || cfg!(windows) && is_passed_on_windows(name)
+                || PASSED_PREFIXES.iter().any(|prefix| name.starts_with(prefix))
+                || self.env_pass.iter().any(|wanted| wanted == name)
+        };
+        let inherited = std::env::vars_os()
+            .filter_map(|(name, value)| Some((name.into_string().ok()?, value)))
+            .filter(|(name, _)| passed(name));
+        let own = self.env.iter().map(|(name, value)| (name.clone(), value.into()));
+        inherited.chain(own).collect()
+    }
+
+    /// The program to start: on Windows, the file that the child's `PATH` resolves the command to.
+    pub(crate) fn program(&self) -> OsString {
+        let path = || {
+            let variables = self.environment();
+            variables.into_iter().find_map(|(name, value)| name.eq_ignore_ascii_case("PATH").then_some(value))
+        };
+        let file = cfg!(windows).then(|| with_ending(&self.command, &path().unwrap_or_default())).flatten();
+        file.map_or_else(|| self.command.clone().into(), Into::into)
+    }
+
+    /// The error text for a program that could not be started.
+    pub(crate) fn why_not_started(&self, error: &std::io::Error) -> LocalizedText {
+        let command = &self.command;
+        match (&self.cwd, error.kind()) {
+            (Some(folder), std::io::ErrorKind::NotFound) if !folder.is_dir() => {
+                let folder = folder.display();
+                LocalizedText::new(
+                    format!("its `cwd` `{folder}` does not exist"),
+                    format!("它的 `cwd` `{folder}` 不存在"),
+                )
+            }
+            (_, std::io::ErrorKind::NotFound) => LocalizedText::new(
+                format!("program `{command}` was not found: install it, or give its full path"),
+                format!("找不到程序 `{command}`：请安装它，或给出完整路径"),
+            ),
+            _ => LocalizedText::new(
+                format!("program `{command}` could not be started: {error}"),
+                format!("无法启动程序 `{command}`：{error}"),
+            ),
+        }
+    }
+}
+
+/// Variable names on Windows are case-insensitive: `PATH` is mostly written `Path`.
+fn is_passed_on_windows(name: &str) -> bool {
+    PASSED.iter().chain(&PASSED_ON_WINDOWS).any(|known| known.eq_ignore_ascii_case(name))
+}

@@ -1,0 +1,17 @@
+//! The configuration of MCP servers: the specification of a server, and reading and writing of `mcpServers` files.
+
+mod edit;
+mod identity;
+mod launch;
+mod login;
+mod permitted;
+mod program;
+mod read;
+mod spec;
+
+pub use edit::{ServerEntry, add_server, remove_server, set_enabled};
+pub(crate) use identity::LaunchIdentity;
+pub(crate) use permitted::{Permit, Permitted};
+pub use program::with_ending;
+pub use read::{read_servers, servers_in};
+pub use spec::{Instances, ServerSpec};

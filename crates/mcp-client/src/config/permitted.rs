@@ -1,0 +1,100 @@
+//! The consent check before a server's program is started or its URL contacted. Transports require a [`Permitted`] spec, and
+//! only this file creates one.
+
+use std::ops::Deref;
+use std::path::PathBuf;
+
+use toolhub_client_config::{HttpSpec, StdioSpec, expand};
+use toolhub_core::Consent;
+use toolhub_core::lang::LocalizedText;
+use toolhub_mcp_wire::McpError;
+
+/// A transport spec with expanded variables, to which the owner has consented.
+#[derive(Debug, Clone)]
+pub(crate) struct Permitted<T>(T);
+
+impl<T> Deref for Permitted<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.0
+    }
+}
+
+/// A transport spec that needs consent before it is used.
+pub(crate) trait Permit: Sized {
+    /// Checks `consent`, then expands the variables. They are not read without consent.
+    fn permitted(&self, consent: &Consent) -> Result<Permitted<Self>, McpError>;
+}
+
+impl Permit for StdioSpec {
+    fn permitted(&self, consent: &Consent) -> Result<Permitted<Self>, McpError> {
+        let permit = consent.permit().map_err(McpError::hopeless)?;
+        let mut spec = expanded(self)?;
+        if let Some(folder) = permit.folder()
+            && spec.cwd.is_none()
+        {
+            spec.cwd = Some(folder.to_owned());
+        }
+        Ok(Permitted(spec))
+    }
+}
+
+impl Permit for HttpSpec {
+    fn permitted(&self, consent: &Consent) -> Result<Permitted<Self>, McpError> {
+        let _permit = consent.permit().map_err(McpError::hopeless)?;
+        let (url, headers) = (fill(&self.url)?, fill_pairs(&self.headers)?);
+        Ok(Permitted(Self { url, headers }))
+    }
+}
+
+/// Expands the variables.
+fn expanded(spec: &StdioSpec) -> Result<StdioSpec, McpError> {
+    let cwd = spec.cwd.as_ref().map(|folder| fill(&folder.to_string_lossy())).transpose()?;
+    Ok(StdioSpec {
+        command: fill(&spec.command)?,
+        args: spec.args.iter().map(|arg| fill(arg)).collect::<Result<_, _>>()?,
+        env: fill_pairs(&spec.env)?,
+        cwd: cwd.map(PathBuf::from),
+        env_pass: spec.env_pass.clone(),
+        log_file: spec.log_file.clone(),
+        fence: spec.fence.clone(),
+    })
+}
+
+fn fill(text: &str) -> Result<String, McpError> {
+    expand(text, &|name| std::env::var(name).ok()).map_err(|name| {
+        McpError::hopeless(LocalizedText::new(
+            format!("its config uses ${{{name}}}, which is not set: set it, or write ${{{name}:-default}}"),
+            format!("它的配置用到了未设置的 ${{{name}}}：请设置它，或写成 ${{{name}:-默认值}}"),
+        ))
+    })
+}
+
+fn fill_pairs(pairs: &[(String, String)]) -> Result<Vec<(String, String)>, McpError> {
+    pairs.iter().map(|(name, value)| Ok((name.clone(), fill(value)?))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+
+    #[test]
+    fn rejects_a_start_without_consent_before_variables_are_read() {
+        let spec = StdioSpec { command: "${TOOLHUB_TEST_UNSET}".to_owned(), ..StdioSpec::default() };
+        let refused = spec.permitted(&Consent::default()).unwrap_err().to_string();
+        assert!(refused.contains("toolhub trust"), "{refused}");
+        let unset = spec.permitted(&Consent::of_owner()).unwrap_err().to_string();
+        assert!(unset.contains("TOOLHUB_TEST_UNSET"), "{unset}");
+        let spec = StdioSpec { command: "x".to_owned(), ..StdioSpec::default() };
+        let elsewhere = Consent::of_owner_in(Path::new("/neutral").into());
+        assert_eq!(spec.permitted(&elsewhere).unwrap().cwd.as_deref(), Some(Path::new("/neutral")));
+        let own = StdioSpec { cwd: Some("/own".into()), ..spec };
+        assert_eq!(own.permitted(&elsewhere).unwrap().cwd.as_deref(), Some(Path::new("/own")));
+        let spec = HttpSpec { url: "http://127.0.0.1:1".to_owned(), headers: Vec::new() };
+        assert!(spec.permitted(&Consent::default()).is_err());
+        assert!(spec.permitted(&Consent::of_owner()).is_ok());
+    }
+}

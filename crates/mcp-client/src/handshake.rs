@@ -1,0 +1,396 @@
+//! Connects to a server: detects its protocol era and opens a connection.
+
+use std::future::Future;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use tokio_util::task::TaskTracker;
+use toolhub_client_config::{HttpSpec, StdioSpec, TransportSpec};
+use toolhub_core::lang::{Lang, Localize as _, LocalizedText};
+use toolhub_core::{BoxFuture, RawJson};
+use toolhub_mcp_wire::era::{LEGACY, MODERN, UNSUPPORTED_VERSION, is_modern_error};
+use toolhub_mcp_wire::{Era, McpError};
+use toolhub_oauth::Authorizer;
+
+use crate::config::{Permit as _, Permitted, ServerSpec};
+use crate::connection::{Ask, Channel, Connection, Greeting};
+use crate::initialize::{discover, hello, modern_meta, offered, supported};
+use crate::relay::{Dialed, Dialer, Hello};
+use crate::server_requests::ServerRequests;
+use crate::transport::http::Http;
+use crate::transport::relay::{self, NoLink, Relayed};
+use crate::transport::sse::Sse;
+use crate::transport::stdio::Stdio;
+use crate::transport::{Inbox, OutgoingRequest, Repeat, StderrRing, Transport};
+
+/// How long to wait for the probe before a `ping` is sent too.
+const PROBE_ALONE: Duration = Duration::from_secs(1);
+/// How long to wait for the answer to the probe after a later request has been answered.
+const STRAGGLING: Duration = Duration::from_millis(500);
+
+/// The parameters of a connection attempt.
+pub(crate) struct Connector<'a> {
+    pub(crate) spec: &'a ServerSpec,
+    /// Dials hubs that are already running.
+    pub(crate) relay: Option<&'a dyn Dialer>,
+    /// The era detected last time.
+    pub(crate) known: Option<Era>,
+    pub(crate) server_requests: Arc<ServerRequests>,
+    /// Provides access tokens for HTTP servers.
+    pub(crate) authorizer: Option<Arc<dyn Authorizer>>,
+    pub(crate) tasks: &'a TaskTracker,
+    /// Set to the stderr buffer of the child during the handshake.
+    pub(crate) stderr: &'a Mutex<StderrRing>,
+    /// Whether to keep a stream open for unsolicited messages of the server.
+    pub(crate) listen: bool,
+    /// The connect timeout.
+    pub(crate) patience: Duration,
+}
+
+/// The result of the modern probe.
+enum Probe {
+    Modern(Greeting),
+    /// It answered, but not as a modern server.
+    Legacy,
+    /// It did not answer, or exited.
+    Silent(McpError),
+}
+
+impl Connector<'_> {
+    /// Connects. The caller applies the timeout.
+    pub(crate) async fn open(&self) -> Result<Connection, McpError> {
+        if let Some(connection) = self.open_relayed().await? {
+            return Ok(connection);
+        }
+        let opened = match &self.spec.transport {
+            TransportSpec::Stdio(spec) => self.open_stdio(spec).await,
+            TransportSpec::Http(spec) => self.open_http(&spec.permitted(&self.spec.consent)?).await,
+            TransportSpec::Sse(spec) => self.open_sse(&spec.permitted(&self.spec.consent)?).await,
+        };
+        opened.map_err(|error| self.blame_the_setting(error))
+    }
+
+    /// Uses the connection of a hub that is already running and has the same launch configuration; `None` if there is none. A
+    /// server that may not be started here is not used through another hub either.
+    async fn open_relayed(&self) -> Result<Option<Connection>, McpError> {
+        let Some(dialer) = self.relay else { return Ok(None) };
+        let Ok(identity) = self.spec.launch_identity() else { return Ok(None) };
+        let server = &self.spec.id;
+        for Dialed { stream, secret } in dialer.dial().await {
+            let hello = Hello::new(&secret, server.as_str(), identity.clone());
+            match relay::open(stream, &hello, server).await {
+                Ok(link) => {
+                    self.server_requests.note_relay(LocalizedText::new(
+                        "uses the connection of the running `toolhub serve`",
+                        "使用正在运行的 `toolhub serve` 的连接",
+                    ));
+                    let greeting = link.greeting.clone();
+                    let relayed = Relayed::new(link, server.clone(), self.inbox(), self.tasks);
+                    let channel = Channel::new(Box::new(relayed), &self.server_requests);
+                    return Ok(Some(self.greeted(channel, greeting, StderrRing::default())));
+                }
+                Err(NoLink::Failed(error)) => return Err(error),
+                Err(NoLink::Unusable(why)) => {
+                    let why = |lang| why.localize(lang);
+                    self.server_requests.note_relay(LocalizedText::new(
+                        format!("does not use the running `toolhub serve`: {}", why(Lang::En)),
+                        format!("不使用正在运行的 `toolhub serve`：{}", why(Lang::Zh)),
+                    ));
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    /// If `era` is configured and the server answers with a protocol error, the setting may be wrong: names it in the error.
+    fn blame_the_setting(&self, error: McpError) -> McpError {
+        let odd = matches!(
+            error,
+            McpError::Rpc { .. }
+                | McpError::Unreadable { .. }
+                | McpError::TooDeep { .. }
+                | McpError::Http { status: 400 | 404 | 405, .. }
+        );
+        match self.spec.era {
+            Some(era) if odd => McpError::hopeless(LocalizedText::new(
+                format!("it was met with `era = \"{era}\"`, which it may not speak: {error}"),
+                format!("按 `era = \"{era}\"` 连接，但它可能不支持：{error}"),
+            )),
+            _ => error,
+        }
+    }
+
+    fn inbox(&self) -> Arc<dyn Inbox> {
+        Arc::clone(&self.server_requests) as Arc<dyn Inbox>
+    }
+
+    fn greeted(&self, channel: Channel, greeting: Greeting, stderr: StderrRing) -> Connection {
+        Connection::new(channel, greeting, stderr, Arc::clone(&self.server_requests))
+    }
+
+    /// Sends `server/discover`. If the server rejects our version but lists it as supported, sends it once more.
+    async fn discover(&self, channel: &Channel) -> Result<Greeting, McpError> {
+        let found = discover(channel, &self.server_requests).await;
+        match &found {
+            Err(McpError::Rpc { code: UNSUPPORTED_VERSION, data, .. })
+                if offered(data.as_ref(), &MODERN).is_some() =>
+            {
+                discover(channel, &self.server_requests).await
+            }
+            _ => found,
+        }
+    }
+
+    /// Probes whether the server is modern. An error code that only modern servers use is final, unless the error lists a
+    /// legacy version.
+    async fn probe(&self, channel: &Channel) -> Result<Probe, McpError> {
+        match self.discover(channel).await {
+            Ok(greeting) => Ok(Probe::Modern(greeting)),
+            Err(McpError::Rpc { code, message, data }) if is_modern_error(code) => {
+                if offered(data.as_ref(), &LEGACY).is_some() {
+                    return Ok(Probe::Legacy);
+                }
+                let message = match supported(data.as_ref()) {
+                    theirs if theirs.is_empty() => message,
+                    theirs => format!("{message}: it speaks {}", theirs.join(", ")),
+                };
+                Err(McpError::Rpc { code, message, data })
+            }
+            Err(error @ (McpError::Lost { .. } | McpError::Connect { .. } | McpError::TimedOut(_))) => {
+                Ok(Probe::Silent(error))
+            }
+            // Authentication errors and overload apply to the legacy handshake as well.
+            Err(
+                error @ (McpError::Http { status: 401 | 403 | 429 | 503, .. } | McpError::LoginNeeded { .. }),
+            ) => Err(error),
+            Err(_) => Ok(Probe::Legacy),
+        }
+    }
+
+    /// stdio (2026-07-28, transports/stdio: backward compatibility): sends the probe, then falls back to `initialize`. If the
+    /// child exits without an answer, it is started again, since some servers exit on unknown methods.
+    async fn open_stdio(&self, spec: &StdioSpec) -> Result<Connection, McpError> {
+        if let Some(era) = self.spec.era {
+            let (channel, stderr) = self.start(spec)?;
+            let greeting = match era {
+                Era::Modern => self.discover(&channel).await?,
+                Era::Legacy => self.initialize(&channel).await?,
+            };
+            return Ok(self.greeted(channel, greeting, stderr));
+        }
+        if self.known != Some(Era::Legacy) {
+            let (channel, stderr) = self.start(spec)?;
+            if let Some(greeting) = self.greet_child(&channel).await? {
+                return Ok(self.greeted(channel, greeting, stderr));
+            }
+        }
+        let (channel, stderr) = self.start(spec)?;
+        match self.initialize_or_discover(&channel).await {
+            Ok(greeting) => Ok(self.greeted(channel, greeting, stderr)),
+            // The server is modern but slow to start, or has been updated: probes once more, with the remaining time.
+            Err(McpError::Rpc { .. }) => {
+                let (channel, stderr) = self.start(spec)?;
+                let greeting = discover(&channel, &self.server_requests).await?;
+                Ok(self.greeted(channel, greeting, stderr))
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Handshake with a child of unknown era: sends the probe and, after `PROBE_ALONE`, a `ping`. Some legacy servers never
+    /// answer unknown methods, but every server answers a ping, at least with an error, also before initialization. A server
+    /// that answers only the ping is probably legacy; one that answers neither counts as still starting, for half of the
+    /// connect timeout. In both cases `initialize` follows, and the first answer counts. A running process is not restarted,
+    /// since first runs of `npx` and `uvx` are slow. The ping carries modern `_meta`: servers of both eras would take one
+    /// without it for that of a legacy client.
+    ///
+    /// Returns `None` if the child exited and has to be started again.
+    async fn greet_child(&self, channel: &Channel) -> Result<Option<Greeting>, McpError> {
+        let probe = self.probe(channel);
+        let ping = async {
+            tokio::time::sleep(PROBE_ALONE).await;
+            let ping = Ask { method: "ping".into(), repeat: Repeat::Safe, ..Ask::default() };
+            match channel.ask(&ping, modern_meta(&self.server_requests)).await {
+                Ok(_) | Err(McpError::Rpc { .. }) => tokio::time::sleep(STRAGGLING).await,
+                // The probe fails in the same way.
+                Err(_) => std::future::pending().await,
+            }
+        };
+        tokio::pin!(probe);
+        let (probed, doubtful) = tokio::select! {
+            biased;
+            probed = &mut probe => (Some(probed?), false),
+            () = ping => (None, false),
+            () = tokio::time::sleep(self.patience / 2) => (None, true),
+        };
+        let refused = match probed {
+            Some(Probe::Modern(greeting)) => return Ok(Some(greeting)),
+            Some(Probe::Silent(_)) => return Ok(None),
+            Some(Probe::Legacy) => self.initialize_or_discover(channel).await,
+            None => self.initialize_beside(&mut probe, channel, doubtful).await,
+        };
+        match refused {
+            Ok(greeting) => Ok(Some(greeting)),
+            Err(McpError::Lost { .. } | McpError::Connect { .. }) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Sends `initialize` while the probe is unanswered. A late answer to the probe still counts. A doubtful era is detected
+    /// again at the next start.
+    async fn initialize_beside(
+        &self,
+        mut probe: impl Future<Output = Result<Probe, McpError>> + Unpin,
+        channel: &Channel,
+        doubtful: bool,
+    ) -> Result<Greeting, McpError> {
+        // `notifications/initialized` is sent only when no modern answer came first.
+        let hello = hello(channel, &self.server_requests);
+        tokio::pin!(hello);
+        let answered = tokio::select! {
+            biased;
+            probed = &mut probe => match probed? {
+                Probe::Modern(greeting) => return Ok(greeting),
+                Probe::Legacy => hello.await.map(|greeting| (greeting, false)),
+                Probe::Silent(error) => return Err(error),
+            },
+            answered = &mut hello => answered.map(|greeting| (greeting, doubtful)),
+        };
+        match answered {
+            Ok((greeting, doubtful)) => {
+                channel.notify("notifications/initialized").await?;
+                Ok(Greeting { doubtful, ..greeting })
+            }
+            Err(error) => self.discover_instead(channel, error).await,
+        }
+    }
+
+    /// Sends `initialize`, and `server/discover` if the server rejects it and lists a modern version.
+    async fn initialize_or_discover(&self, channel: &Channel) -> Result<Greeting, McpError> {
+        match self.initialize(channel).await {
+            Ok(greeting) => Ok(greeting),
+            Err(error) => self.discover_instead(channel, error).await,
+        }
+    }
+
+    /// Sends `server/discover` if the error to `initialize` lists a modern version, otherwise returns that error.
+    async fn discover_instead(&self, channel: &Channel, refusal: McpError) -> Result<Greeting, McpError> {
+        match &refusal {
+            McpError::Rpc { data, .. } if offered(data.as_ref(), &MODERN).is_some() => {
+                discover(channel, &self.server_requests).await
+            }
+            _ => Err(refusal),
+        }
+    }
+
+    fn start(&self, spec: &StdioSpec) -> Result<(Channel, StderrRing), McpError> {
+        // Checked at every start: the files may have changed.
+        let stdio = Stdio::start(&spec.permitted(&self.spec.consent)?, self.inbox(), self.tasks)?;
+        let stderr = stdio.stderr.clone();
+        *self.stderr.lock().unwrap_or_else(PoisonError::into_inner) = stderr.clone();
+        Ok((Channel::new(Box::new(stdio), &self.server_requests), stderr))
+    }
+
+    async fn initialize(&self, channel: &Channel) -> Result<Greeting, McpError> {
+        let greeting = hello(channel, &self.server_requests).await?;
+        channel.notify("notifications/initialized").await?;
+        Ok(greeting)
+    }
+
+    /// HTTP (2026-07-28, transports/streamable-http: backward compatibility): tries the modern protocol, then `initialize`,
+    /// then HTTP+SSE.
+    async fn open_http(&self, spec: &Permitted<HttpSpec>) -> Result<Connection, McpError> {
+        let http = Arc::new(Http::new(spec, self.authorizer.clone(), self.inbox(), self.tasks)?);
+        let channel = Channel::new(Box::new(SharedHttp(Arc::clone(&http))), &self.server_requests);
+        if self.spec.era == Some(Era::Modern) {
+            http.speak(MODERN.first().copied());
+            let greeting = self.discover(&channel).await?;
+            return Ok(self.greeted(channel, greeting, StderrRing::default()));
+        }
+        if self.spec.era.or(self.known) != Some(Era::Legacy) {
+            http.speak(MODERN.first().copied());
+            match self.probe(&channel).await? {
+                Probe::Modern(greeting) => {
+                    http.speak(Some(&greeting.version));
+                    return Ok(self.greeted(channel, greeting, StderrRing::default()));
+                }
+                Probe::Silent(error @ McpError::Connect { .. }) => return Err(error),
+                Probe::Legacy | Probe::Silent(_) => http.speak(None),
+            }
+        }
+        let refused = match self.initialize_http(&channel, &http).await {
+            Ok(greeting) => return Ok(self.greeted(channel, greeting, StderrRing::default())),
+            Err(error) => error,
+        };
+        match refused {
+            McpError::Rpc { ref data, .. }
+                if self.spec.era.is_none()
+                    && (self.known.is_some() || offered(data.as_ref(), &MODERN).is_some()) =>
+            {
+                http.speak(MODERN.first().copied());
+                let greeting = discover(&channel, &self.server_requests).await?;
+                Ok(self.greeted(channel, greeting, StderrRing::default()))
+            }
+            McpError::Http { status: 400 | 404 | 405, .. } => {
+                // If HTTP+SSE fails too, the first error is the more useful one.
+                self.open_sse(spec).await.map_err(|error| match error {
+                    McpError::LoginNeeded { .. } => error,
+                    _ => refused,
+                })
+            }
+            error => Err(error),
+        }
+    }
+
+    async fn initialize_http(&self, channel: &Channel, http: &Arc<Http>) -> Result<Greeting, McpError> {
+        let greeting = hello(channel, &self.server_requests).await?;
+        http.speak(Some(&greeting.version));
+        if http.has_session() {
+            self.server_requests.in_flight.join_session();
+        }
+        channel.notify("notifications/initialized").await?;
+        if self.listen {
+            http.listen();
+        }
+        Ok(greeting)
+    }
+
+    /// Opens the HTTP+SSE transport (2024-11-05), which only legacy servers offer.
+    async fn open_sse(&self, spec: &Permitted<HttpSpec>) -> Result<Connection, McpError> {
+        if self.spec.era == Some(Era::Modern) {
+            return Err(McpError::hopeless(LocalizedText::new(
+                "nobody is modern over `sse`: take `era = \"modern\"` away, or use `\"type\": \"http\"`",
+                "`sse` 没有 modern 版本：请去掉 `era = \"modern\"`，或改用 `\"type\": \"http\"`",
+            )));
+        }
+        let sse = Sse::open(spec, self.authorizer.clone(), self.inbox(), self.tasks).await?;
+        // The SSE stream is the session.
+        self.server_requests.in_flight.join_session();
+        let channel = Channel::new(Box::new(sse), &self.server_requests);
+        let greeting = self.initialize(&channel).await?;
+        Ok(self.greeted(channel, greeting, StderrRing::default()))
+    }
+}
+
+/// Shares the transport between the channel that owns it and the handshake, which sets the protocol version.
+struct SharedHttp(Arc<Http>);
+
+impl Drop for SharedHttp {
+    fn drop(&mut self) {
+        self.0.end_session();
+    }
+}
+
+impl Transport for SharedHttp {
+    fn request<'a>(&'a self, request: OutgoingRequest<'a>) -> BoxFuture<'a, Result<RawJson, McpError>> {
+        self.0.request(request)
+    }
+
+    fn notify(&self, body: String) -> BoxFuture<'_, Result<(), McpError>> {
+        self.0.notify(body)
+    }
+
+    fn is_open(&self) -> bool {
+        self.0.is_open()
+    }
+}

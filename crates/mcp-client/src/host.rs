@@ -1,0 +1,95 @@
+//! Implements the engine's `ToolHost` for one MCP server.
+
+use std::sync::Arc;
+
+use toolhub_core::error::Effect;
+use toolhub_core::{BoxFuture, CallContext, RawJson, Source, Tool, ToolError, ToolHost, ToolOutput};
+use toolhub_mcp_wire::McpError;
+
+use crate::connection::{Connection, Heard};
+use crate::request_origin::{ProgressForwarder, RequestOrigin};
+use crate::server_status::Mark;
+use crate::supervisor::Server;
+use crate::transport::Repeat;
+
+/// Calls tools of one server, connecting if necessary.
+#[derive(Debug)]
+pub struct McpHost {
+    server: Arc<Server>,
+}
+
+impl McpHost {
+    /// Creates the host of `server`.
+    pub fn new(server: Arc<Server>) -> Self {
+        Self { server }
+    }
+
+    async fn try_call(
+        &self,
+        tool: &Tool,
+        arguments: &RawJson,
+        context: &CallContext,
+    ) -> Result<RawJson, McpError> {
+        let server = self.server.instance(context.caller.as_ref())?;
+        let (in_use, ready) = server.hold_ready();
+        let (connection, began) = match ready {
+            Some(ready) => ready,
+            None => Box::pin(connected(&server)).await?,
+        };
+        let follower = Arc::new(ProgressForwarder::new(context.clone()));
+        let origin = context.caller.as_ref();
+        let origin = origin.map(|link| RequestOrigin::calling(link.clone(), &follower, || self.source()));
+        let repeat = if tool.hints().may_repeat() { Repeat::Safe } else { Repeat::IfUnprocessed };
+        let heard = Heard { listener: follower, origin, repeat };
+        let mut result = connection.call_tool(&tool.definition, arguments, &heard).await;
+        if let Err(McpError::SessionExpired { effect }) = &result {
+            server.forget(&connection);
+            // A call with side effects is repeated only if the server certainly did not process it.
+            if *effect == Effect::None || repeat == Repeat::Safe {
+                // Rarely used futures are boxed, to keep the common one small.
+                result = Box::pin(async {
+                    let connection = server.connection().await?;
+                    connection.call_tool(&tool.definition, arguments, &heard).await
+                })
+                .await;
+            }
+        }
+        if matches!(result, Err(McpError::Lost { .. }))
+            && context.caller.as_ref().is_some_and(|caller| caller.principal().is_some())
+            && Box::pin(server.survives(&connection)).await
+        {
+            in_use.end(began, None);
+            return result;
+        }
+        in_use.end(began, result.as_ref().err());
+        result
+    }
+}
+
+async fn connected(server: &Arc<Server>) -> Result<(Arc<Connection>, Mark), McpError> {
+    let connection = server.connection().await?;
+    Ok((connection, server.mark()))
+}
+
+impl ToolHost for McpHost {
+    fn source(&self) -> Source {
+        Source::Server(self.server.id().clone())
+    }
+
+    fn call<'a>(
+        &'a self,
+        tool: &'a Tool,
+        arguments: &'a RawJson,
+        context: &'a CallContext,
+    ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
+        Box::pin(async move {
+            let server = self.server.id();
+            let result = self.try_call(tool, arguments, context).await;
+            let raw = result.map_err(|error| error.into_tool_error(server))?;
+            ToolOutput::from_raw(raw).ok_or_else(|| ToolError::Unreadable {
+                server: server.clone(),
+                detail: "the result is not an object".to_owned(),
+            })
+        })
+    }
+}

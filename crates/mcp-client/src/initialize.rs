@@ -1,0 +1,136 @@
+//! Opens the protocol: `server/discover` for modern servers, `initialize` for legacy ones.
+
+use serde::Deserialize;
+use toolhub_core::{RawJson, RawObject};
+use toolhub_mcp_wire::era::{LEGACY, MODERN, client_info};
+use toolhub_mcp_wire::wire::{Meta, Modern};
+use toolhub_mcp_wire::{Era, McpError};
+
+use crate::connection::{Ask, Channel, Greeting};
+use crate::server_requests::ServerRequests;
+use crate::transport::Repeat;
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Discovered {
+    supported_versions: Vec<String>,
+    #[serde(default, rename = "_meta")]
+    meta: Option<DiscoveredMeta>,
+    #[serde(default)]
+    capabilities: RawObject,
+    #[serde(default)]
+    instructions: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct DiscoveredMeta {
+    #[serde(default, rename = "io.modelcontextprotocol/serverInfo")]
+    server_info: Option<PeerInfo>,
+}
+
+#[derive(Deserialize, Default)]
+struct PeerInfo {
+    #[serde(default)]
+    name: String,
+    #[serde(default)]
+    version: String,
+}
+
+impl PeerInfo {
+    fn label(&self) -> String {
+        format!("{} {}", self.name, self.version).trim().to_owned()
+    }
+}
+
+/// The `_meta` of a modern request before the server's version is known.
+pub(crate) fn modern_meta(server_requests: &ServerRequests) -> Meta<'static> {
+    let modern = Modern { version: MODERN[0], can: server_requests.capabilities(), log_level: None };
+    Meta { modern: Some(modern), ..Meta::default() }
+}
+
+/// Sends `server/discover` (2026-07-28, server/discover).
+pub(crate) async fn discover(
+    channel: &Channel,
+    server_requests: &ServerRequests,
+) -> Result<Greeting, McpError> {
+    let ask = Ask { method: "server/discover".into(), repeat: Repeat::Safe, ..Ask::default() };
+    let result = channel.ask(&ask, modern_meta(server_requests)).await?;
+    let found: Discovered = result
+        .decode()
+        .map_err(|error| McpError::unreadable(format!("`server/discover` was answered oddly: {error}")))?;
+    let Some(version) = MODERN.iter().find(|known| found.supported_versions.iter().any(|own| own == *known))
+    else {
+        let theirs = found.supported_versions.join(", ");
+        return Err(McpError::unreadable(format!("it speaks {theirs}; we speak {}", MODERN.join(", "))));
+    };
+    let peer = found.meta.and_then(|meta| meta.server_info).unwrap_or_default().label();
+    let (capabilities, instructions) = (found.capabilities, found.instructions);
+    let (era, version) = (Era::Modern, (*version).to_owned());
+    Ok(Greeting { era, doubtful: false, version, peer, capabilities, instructions })
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Initialized {
+    protocol_version: String,
+    #[serde(default)]
+    server_info: PeerInfo,
+    #[serde(default)]
+    capabilities: RawObject,
+    #[serde(default)]
+    instructions: Option<String>,
+}
+
+/// Sends `initialize` to a legacy server (2025-11-25, basic/lifecycle). If the server rejects the version with an error that
+/// lists another supported one, sends it once more with that version.
+pub(crate) async fn hello(channel: &Channel, server_requests: &ServerRequests) -> Result<Greeting, McpError> {
+    let greeted = hello_in(LEGACY[0], channel, server_requests).await;
+    let Err(McpError::Rpc { data, .. }) = &greeted else { return greeted };
+    match offered(data.as_ref(), &LEGACY) {
+        Some(version) if version != LEGACY[0] => hello_in(version, channel, server_requests).await,
+        _ => greeted,
+    }
+}
+
+/// Never offers a modern version: a server that echoes the offered version would end in a state that neither specification
+/// defines.
+async fn hello_in(
+    version: &str,
+    channel: &Channel,
+    server_requests: &ServerRequests,
+) -> Result<Greeting, McpError> {
+    let params = RawObject::default()
+        .with("protocolVersion", version)
+        .with("capabilities", server_requests.capabilities())
+        .with("clientInfo", client_info());
+    let ask = Ask { method: "initialize".into(), params, repeat: Repeat::Safe, ..Ask::default() };
+    let result = channel.ask(&ask, Meta::default()).await?;
+    let found: Initialized = result
+        .decode()
+        .map_err(|error| McpError::unreadable(format!("`initialize` was answered oddly: {error}")))?;
+    if !LEGACY.contains(&found.protocol_version.as_str()) {
+        let theirs = found.protocol_version;
+        return Err(McpError::unreadable(format!(
+            "it wants version `{theirs}`; we speak {}",
+            LEGACY.join(", ")
+        )));
+    }
+    let Initialized { protocol_version: version, server_info, capabilities, instructions } = found;
+    let (era, peer) = (Era::Legacy, server_info.label());
+    Ok(Greeting { era, doubtful: false, version, peer, capabilities, instructions })
+}
+
+/// The first of `versions` that the server lists in its error.
+pub(crate) fn offered(data: Option<&RawJson>, versions: &[&'static str]) -> Option<&'static str> {
+    let theirs = supported(data);
+    versions.iter().copied().find(|version| theirs.iter().any(|own| own == version))
+}
+
+/// The versions that a server lists in its error (2026-07-28, basic/versioning; 2025-11-25, basic/lifecycle: error handling).
+pub(crate) fn supported(data: Option<&RawJson>) -> Vec<String> {
+    #[derive(Deserialize)]
+    struct Refused {
+        supported: Vec<String>,
+    }
+    data.and_then(|data| data.decode::<Refused>().ok()).map(|refused| refused.supported).unwrap_or_default()
+}

@@ -1,0 +1,43 @@
+//! The client side of MCP: connects to servers, supervises them, lists their tools and skills, and sends requests to them. It also
+//! reads and edits `mcp.json`. Messages are in `toolhub_mcp_wire`, logins in `toolhub_oauth`.
+
+mod breaker;
+pub mod config;
+mod connection;
+mod forward;
+#[cfg(any(test, feature = "fuzzing"))]
+#[doc(hidden)]
+pub mod fuzzing;
+mod handler;
+mod handshake;
+mod host;
+mod initialize;
+mod instances;
+mod listing;
+mod relay;
+mod request_origin;
+mod request_state;
+mod server_requests;
+mod server_status;
+mod singleflight;
+pub mod skills;
+mod subscription_stream;
+mod supervisor;
+mod task_call;
+mod transport;
+
+pub use forward::ForwardedRequest;
+pub use handler::{ClientHandler, HandlerAnswer, Refusal};
+pub use host::McpHost;
+pub use listing::Listing;
+pub use relay::{Dialed, Dialer, Relay, RelayStream};
+pub use server_status::{FailureHistory, ServerState};
+pub use singleflight::Listed;
+pub use supervisor::{Server, ServerContext};
+pub use transport::last_lines;
+
+/// Kills child processes left behind by a killed hub, on systems that allow identifying them (Linux). Blocks.
+pub fn sweep_left_behind() {
+    #[cfg(target_os = "linux")]
+    transport::sweep::now();
+}

@@ -1,0 +1,169 @@
+//! The client of a link, as the caller of the forwarded requests.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::{mpsc, oneshot};
+use toolhub_core::caller::{Answer, Caller};
+use toolhub_core::{BoxFuture, RawJson, RawObject};
+use toolhub_mcp_wire::era::{CAPABILITIES, INFO, INPUT_RESPONSES, REQUEST_STATE, VERSION};
+use toolhub_mcp_wire::{Era, wire};
+
+use crate::transport::Listener;
+
+/// How long a user may take to answer a request of the server.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(600);
+/// Client numbers start here, to be disjoint from those of the gateway's clients.
+const FIRST_CLIENT: u64 = 1 << 62;
+
+/// The process at the other end of a link.
+pub(super) struct Client {
+    number: u64,
+    principal: Box<str>,
+    out: mpsc::Sender<String>,
+    /// The requests sent to it that are unanswered, by id.
+    questions: Mutex<HashMap<u64, oneshot::Sender<Answer>>>,
+    next_question: AtomicU64,
+}
+
+impl Client {
+    pub(super) fn new(principal: &str, out: mpsc::Sender<String>) -> Self {
+        static CLIENTS: AtomicU64 = AtomicU64::new(FIRST_CLIENT);
+        Self {
+            number: CLIENTS.fetch_add(1, Ordering::Relaxed),
+            principal: principal.into(),
+            out,
+            questions: Mutex::default(),
+            next_question: AtomicU64::new(1),
+        }
+    }
+
+    fn questions(&self) -> MutexGuard<'_, HashMap<u64, oneshot::Sender<Answer>>> {
+        self.questions.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Delivers the answer to the request with this id.
+    pub(super) fn settle(&self, id: u64, answer: Answer) {
+        let asked = self.questions().remove(&id);
+        if let Some(reply) = asked {
+            let _ = reply.send(answer);
+        }
+    }
+
+    /// Sends a notification; it is dropped if the queue of the link is full.
+    pub(super) fn tell(&self, method: &str, params: &RawObject) {
+        let _ = self.out.try_send(wire::notification(method, params));
+    }
+
+    /// Sends a message; waits while the queue is full.
+    pub(super) async fn send(&self, message: String) {
+        let _ = self.out.send(message).await;
+    }
+
+    async fn ask(&self, method: &str, params: Option<&RawJson>) -> Answer {
+        let gone = |why: &str| (-32000, why.to_owned());
+        let id = self.next_question.fetch_add(1, Ordering::Relaxed);
+        let (reply, answer) = oneshot::channel();
+        self.questions().insert(id, reply);
+        let _forget = Forget { client: self, id };
+        self.send(wire::on_one_line(wire::question(id, method, params))).await;
+        match tokio::time::timeout(ANSWER_TIMEOUT, answer).await {
+            Ok(answer) => answer.unwrap_or_else(|_| Err(gone("the client is gone"))),
+            Err(_) => Err(gone("the client did not answer in time")),
+        }
+    }
+}
+
+struct Forget<'a> {
+    client: &'a Client,
+    id: u64,
+}
+
+impl Drop for Forget<'_> {
+    fn drop(&mut self) {
+        self.client.questions().remove(&self.id);
+    }
+}
+
+/// The caller of one forwarded request.
+pub(super) struct RequestCaller {
+    client: Arc<Client>,
+    era: Era,
+    capabilities: RawJson,
+    meta: RawObject,
+    extras: RawObject,
+    progress: Option<RawJson>,
+}
+
+impl RequestCaller {
+    /// The caller of a request with these params, and the params to be forwarded.
+    pub(super) fn new(client: Arc<Client>, era: Era, mut params: RawObject) -> (Self, RawObject) {
+        let mut meta = params.get("_meta").and_then(RawJson::object).unwrap_or_default();
+        params.remove("_meta");
+        let progress = meta.get("progressToken").cloned();
+        let capabilities = meta.get(CAPABILITIES).cloned().unwrap_or_else(RawJson::empty_object);
+        meta.retain(|name| !["progressToken", VERSION, CAPABILITIES, INFO].contains(&name));
+        let mut extras = RawObject::default();
+        for name in [INPUT_RESPONSES, REQUEST_STATE] {
+            if let Some(value) = params.get(name).cloned() {
+                extras.set(name, value);
+                params.remove(name);
+            }
+        }
+        (Self { client, era, capabilities, meta, extras, progress }, params)
+    }
+}
+
+impl Caller for RequestCaller {
+    fn client(&self) -> u64 {
+        self.client.number
+    }
+
+    fn capabilities(&self) -> RawJson {
+        self.capabilities.clone()
+    }
+
+    fn meta(&self) -> &RawObject {
+        &self.meta
+    }
+
+    fn extras(&self) -> &RawObject {
+        &self.extras
+    }
+
+    /// The client uses the era of the server, and handles the `input_required` results of a modern one itself.
+    fn accepts_input_requests(&self) -> bool {
+        self.era == Era::Modern
+    }
+
+    fn progress(&self, params: &RawJson) {
+        if let (Some(token), Some(params)) = (&self.progress, params.object()) {
+            self.client.tell("notifications/progress", &params.with("progressToken", token.clone()));
+        }
+    }
+
+    fn notify(&self, method: &str, params: Option<&RawJson>) {
+        self.client.tell(method, &params.and_then(RawJson::object).unwrap_or_default());
+    }
+
+    fn principal(&self) -> Option<&str> {
+        Some(&self.client.principal)
+    }
+
+    fn ask(&self, method: String, params: Option<RawJson>) -> BoxFuture<'_, Answer> {
+        Box::pin(async move { self.client.ask(&method, params.as_ref()).await })
+    }
+}
+
+/// Forwards the progress of a request to its client.
+pub(super) struct Progress(pub(super) toolhub_core::CallerHandle);
+
+impl Listener for Progress {
+    fn leaves(&self) {}
+
+    fn progress(&self, params: &RawJson) {
+        self.0.progress(params);
+    }
+}

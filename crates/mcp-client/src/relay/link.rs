@@ -1,0 +1,373 @@
+//! The hub's side of a link: compares configurations, connects, and forwards requests to one server.
+
+use std::collections::HashMap;
+use std::pin::pin;
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use sha2::{Digest as _, Sha256};
+use tokio::io::{AsyncWriteExt as _, BufReader, ReadHalf, WriteHalf};
+use tokio::sync::{Semaphore, mpsc};
+use tokio::task::{AbortHandle, JoinSet};
+use tokio_util::sync::CancellationToken;
+use toolhub_core::error::Effect;
+use toolhub_core::lang::{Lang, Localize as _, LocalizedText};
+use toolhub_core::{CallerHandle, RawJson, RawObject};
+use toolhub_mcp_wire::{McpError, wire};
+
+use super::caller::{Client, Progress, RequestCaller};
+use super::{FAILED, Failure, Forwarding, HELLO_TIMEOUT, Hello, PROTOCOL, RelayStream, Welcome};
+use crate::connection::{Ask, Connection};
+use crate::request_origin::RequestOrigin;
+use crate::supervisor::{Purpose, Server};
+use crate::transport::lines::{Line, Lines, MAX_LINE_BYTES};
+use crate::transport::{Listener, Repeat};
+
+/// Maximum number of links. Further clients connect to their servers themselves.
+const MAX_LINKS: usize = 256;
+/// Maximum number of concurrent requests per link.
+const MAX_REQUESTS: usize = 1024;
+/// Maximum number of queued outgoing messages per link.
+const MAX_QUEUED: usize = 256;
+/// How long a write to a link may block.
+const WRITE_TIMEOUT: Duration = Duration::from_secs(30);
+/// How long writing the remaining messages of a closing link may take.
+const FLUSH_TIMEOUT: Duration = Duration::from_secs(1);
+
+type Stream = Box<dyn RelayStream>;
+type Find = dyn Fn(&str) -> Option<Arc<Server>> + Send + Sync;
+
+/// Serves links to the servers of a hub.
+pub struct Relay {
+    find: Box<Find>,
+    principal: Box<str>,
+    /// SHA-256 of the secret that clients must send.
+    secret: [u8; 32],
+    links: Semaphore,
+    closing: CancellationToken,
+}
+
+impl std::fmt::Debug for Relay {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Relay").field("principal", &self.principal).finish_non_exhaustive()
+    }
+}
+
+impl Relay {
+    /// Creates a relay for clients with `secret`. `find` looks a server up by its id. All clients act as `principal`.
+    pub fn new(
+        principal: &str,
+        secret: &str,
+        find: impl Fn(&str) -> Option<Arc<Server>> + Send + Sync + 'static,
+    ) -> Self {
+        Self {
+            find: Box::new(find),
+            principal: principal.into(),
+            secret: Sha256::digest(secret).into(),
+            links: Semaphore::new(MAX_LINKS),
+            closing: CancellationToken::new(),
+        }
+    }
+
+    /// Accepts no more requests; links end after their running requests.
+    pub fn close(&self) {
+        self.closing.cancel();
+    }
+
+    /// Serves one link until it ends. Dropping the future cancels its requests.
+    pub async fn serve(&self, stream: Stream) {
+        let (reader, writer) = tokio::io::split(stream);
+        let lines = Lines::new(BufReader::new(reader), MAX_LINE_BYTES);
+        let (out, queued) = mpsc::channel(MAX_QUEUED);
+        let mut writing = pin!(write(queued, writer));
+        tokio::select! {
+            () = self.converse(lines, out) => {}
+            () = &mut writing => return,
+        }
+        let _ = tokio::time::timeout(FLUSH_TIMEOUT, writing).await;
+    }
+
+    async fn converse(&self, mut lines: Lines<BufReader<ReadHalf<Stream>>>, out: mpsc::Sender<String>) {
+        let Ok(Line::Whole(hello)) = tokio::time::timeout(HELLO_TIMEOUT, lines.next()).await else { return };
+        let client = Arc::new(Client::new(&self.principal, out));
+        let permit = self.links.try_acquire();
+        let admitted = match &permit {
+            Ok(_) => self.admit(&hello),
+            Err(_) => Err(LocalizedText::new("it has too many links", "它的连接过多")),
+        };
+        let server = match admitted {
+            Ok(server) => server,
+            Err(why) => {
+                let refused = Welcome::Refused { en: why.localize(Lang::En), zh: why.localize(Lang::Zh) };
+                return client.send(written(&refused)).await;
+            }
+        };
+        client.send(written(&Welcome::Connecting)).await;
+        // The calling process has its own breaker, so the one of this hub must not delay it.
+        server.ask_for();
+        let caller =
+            RequestCaller::new(Arc::clone(&client), toolhub_mcp_wire::era::Era::Legacy, RawObject::default())
+                .0;
+        let caller = CallerHandle::new(Arc::new(caller));
+        let connecting = async {
+            let instance = server.instance(Some(&caller))?.into_owned();
+            instance.ask_for();
+            let held = instance.hold(Purpose::Work);
+            let connection = instance.connection().await;
+            drop(held);
+            connection.map(|connection| (instance, connection))
+        };
+        let connected = tokio::select! {
+            connected = connecting => connected,
+            // A client sends nothing before the answer: input here means that it has disconnected.
+            _ = lines.next() => return,
+            () = self.closing.cancelled() => return,
+        };
+        let (instance, connection) = match connected {
+            Ok(connected) => connected,
+            Err(error) => {
+                let failed = Welcome::Failed { failure: Failure::from(&error) };
+                return client.send(written(&failed)).await;
+            }
+        };
+        client.send(written(&Welcome::ready(&connection.greeting))).await;
+        let target = Arc::new(Target { server, instance, connection: Arc::downgrade(&connection) });
+        drop(connection);
+        self.forward(&mut lines, &client, &target).await;
+    }
+
+    /// Returns the requested server if the launch configurations are equal.
+    fn admit(&self, hello: &[u8]) -> Result<Arc<Server>, LocalizedText> {
+        let hello: Hello = serde_json::from_slice(hello)
+            .ok()
+            .filter(|hello: &Hello| hello.protocol == PROTOCOL)
+            .ok_or_else(|| {
+                LocalizedText::new("it is another version of toolhub", "它是另一个版本的 toolhub")
+            })?;
+        // Compares digests, so that the timing reveals nothing about the secret.
+        if Sha256::digest(&hello.secret)[..] != self.secret {
+            return Err(LocalizedText::new("it was not shown its secret", "未出示它的密钥"));
+        }
+        if self.closing.is_cancelled() {
+            return Err(LocalizedText::new("it is about to end", "它即将结束"));
+        }
+        let server = (self.find)(&hello.server)
+            .ok_or_else(|| LocalizedText::new("it does not have this server", "它没有此服务器"))?;
+        // Consent is checked here too: the files may have changed since the server was started.
+        let own = server.spec().launch_identity().map_err(|error| error.text())?;
+        match own.difference(&hello.identity) {
+            Some(difference) => Err(difference),
+            None => Ok(server),
+        }
+    }
+
+    async fn forward(
+        &self,
+        lines: &mut Lines<BufReader<ReadHalf<Stream>>>,
+        client: &Arc<Client>,
+        target: &Arc<Target>,
+    ) {
+        let mut tasks = JoinSet::new();
+        let mut running: HashMap<u64, AbortHandle> = HashMap::new();
+        let mut changes = target.server.changes();
+        changes.mark_unchanged();
+        let mut closing = false;
+        loop {
+            tokio::select! {
+                line = lines.next() => match line {
+                    Line::Whole(line) => {
+                        let Some(message) = Message::read(&line) else { continue };
+                        match message.sort() {
+                            Sorted::Request { id, .. } if running.len() >= MAX_REQUESTS || closing => {
+                                client.send(failed(id, &expired())).await;
+                            }
+                            Sorted::Request { id, method, params, forwarding } => {
+                                let request = target.request(client, (method, params, forwarding));
+                                let (client, target) = (Arc::clone(client), Arc::clone(target));
+                                let current = (self.find)(target.server.id().as_str());
+                                let task = tasks.spawn(async move {
+                                    client.send(match target.answer(current, request).await {
+                                        Ok(result) => wire::answer(RawJson::from(id), &Ok(result)),
+                                        Err(error) => failed(id, &error),
+                                    }).await;
+                                    id
+                                });
+                                running.insert(id, task);
+                            }
+                            Sorted::Answer(id, answer) => client.settle(id, answer),
+                            Sorted::Cancelled(id) => {
+                                if let Some(task) = running.remove(&id) {
+                                    task.abort();
+                                }
+                            }
+                            Sorted::Other => {}
+                        }
+                    }
+                    Line::TooLong(start) => {
+                        if let Some(id) = wire::guess_id(&start) {
+                            client.send(failed(id, &McpError::unreadable("the request is too long"))).await;
+                        }
+                    }
+                    Line::End => return,
+                },
+                Some(done) = tasks.join_next() => {
+                    if let Ok(id) = done {
+                        running.remove(&id);
+                    }
+                }
+                Ok(()) = changes.changed() => {
+                    client.tell("notifications/tools/list_changed", &RawObject::default());
+                }
+                () = self.closing.cancelled(), if !closing => closing = true,
+            }
+            if closing && tasks.is_empty() {
+                return;
+            }
+        }
+    }
+}
+
+/// The server of a link, and the connection that was reported to the client.
+struct Target {
+    server: Arc<Server>,
+    /// The instance (process or session) that serves this client.
+    instance: Arc<Server>,
+    /// Weak: a link does not keep an idle server from being stopped.
+    connection: Weak<Connection>,
+}
+
+impl Target {
+    fn request(
+        &self,
+        client: &Arc<Client>,
+        (method, params, forwarding): (String, RawObject, Forwarding),
+    ) -> Ask {
+        let era =
+            self.connection.upgrade().map_or(toolhub_mcp_wire::era::Era::Legacy, |open| open.greeting.era);
+        let (caller, params) = RequestCaller::new(Arc::clone(client), era, params);
+        let caller = CallerHandle::new(Arc::new(caller));
+        let listener: Arc<dyn Listener> = Arc::new(Progress(caller.clone()));
+        Ask {
+            method: method.into(),
+            params,
+            name: forwarding.name.map(Arc::from),
+            arguments: None,
+            headers: forwarding.headers,
+            listener: Some(listener),
+            origin: Some(RequestOrigin::new(caller)),
+            repeat: if forwarding.repeatable { Repeat::Safe } else { Repeat::IfUnprocessed },
+        }
+    }
+
+    /// Sends a request over the connection of the link. If the connection is closed or the configuration has changed, nothing
+    /// is sent, and the client opens another link.
+    async fn answer(&self, current: Option<Arc<Server>>, ask: Ask) -> Result<RawJson, McpError> {
+        if !current.is_some_and(|current| Arc::ptr_eq(&current, &self.server)) {
+            return Err(expired());
+        }
+        let _held = self.instance.hold(Purpose::Work);
+        let open = self.instance.lock_status().open().cloned();
+        let connection = open.zip(self.connection.upgrade()).filter(|(open, own)| Arc::ptr_eq(open, own));
+        let Some((connection, _)) = connection else { return Err(expired()) };
+        let began = self.instance.mark();
+        let result = connection.ask(ask).await;
+        if matches!(result, Err(McpError::SessionExpired { .. })) {
+            self.instance.forget(&connection);
+        }
+        let lost = matches!(result, Err(McpError::Lost { .. }));
+        match lost && self.instance.survives(&connection).await {
+            true => self.instance.note(began, None),
+            false => self.instance.note(began, result.as_ref().err()),
+        }
+        result
+    }
+}
+
+/// Nothing was sent; the client has to reconnect.
+fn expired() -> McpError {
+    McpError::SessionExpired { effect: Effect::None }
+}
+
+/// The JSON-RPC error response for a failure.
+fn failed(id: u64, error: &McpError) -> String {
+    let body = RawObject::default()
+        .with("code", RawJson::of(&FAILED))
+        .with("message", error.to_string())
+        .with("data", RawJson::of(&Failure::from(error)));
+    let answer = RawObject::default().with("jsonrpc", "2.0").with("id", id).with("error", body);
+    wire::on_one_line(answer.into_raw().get().to_owned())
+}
+
+fn written(welcome: &Welcome) -> String {
+    RawJson::of(welcome).get().to_owned()
+}
+
+/// One line from a client.
+#[derive(Deserialize)]
+struct Message<'a> {
+    #[serde(default)]
+    id: Option<u64>,
+    #[serde(default)]
+    method: Option<String>,
+    #[serde(borrow, default)]
+    params: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    result: Option<&'a RawValue>,
+    #[serde(default)]
+    error: Option<ErrorBody>,
+    #[serde(default)]
+    forwarding: Forwarding,
+}
+
+#[derive(Deserialize)]
+struct ErrorBody {
+    code: i64,
+    message: String,
+}
+
+/// A classified message.
+enum Sorted {
+    Request { id: u64, method: String, params: RawObject, forwarding: Forwarding },
+    Answer(u64, Result<RawJson, (i64, String)>),
+    Cancelled(u64),
+    Other,
+}
+
+impl<'a> Message<'a> {
+    fn read(line: &'a [u8]) -> Option<Self> {
+        serde_json::from_slice(line).ok()
+    }
+
+    fn sort(self) -> Sorted {
+        let params = self.params.map(RawJson::from);
+        match (self.method, self.id) {
+            (Some(method), Some(id)) => {
+                let params = params.and_then(|params| params.object()).unwrap_or_default();
+                Sorted::Request { id, method, params, forwarding: self.forwarding }
+            }
+            (Some(method), None) if method == "notifications/cancelled" => {
+                let id = params.and_then(|params| params.object()?.get("requestId")?.decode().ok());
+                id.map_or(Sorted::Other, Sorted::Cancelled)
+            }
+            (None, Some(id)) => match (self.result, self.error) {
+                (Some(result), _) => Sorted::Answer(id, Ok(RawJson::from(result))),
+                (None, Some(error)) => Sorted::Answer(id, Err((error.code, error.message))),
+                (None, None) => Sorted::Other,
+            },
+            _ => Sorted::Other,
+        }
+    }
+}
+
+async fn write(mut queued: mpsc::Receiver<String>, mut writer: WriteHalf<Stream>) {
+    while let Some(mut message) = queued.recv().await {
+        message.push('\n');
+        let written = tokio::time::timeout(WRITE_TIMEOUT, writer.write_all(message.as_bytes())).await;
+        if !matches!(written, Ok(Ok(()))) {
+            return;
+        }
+    }
+    let _ = writer.shutdown().await;
+}

@@ -1,0 +1,53 @@
+//! Tests of a relay without servers: its answers to valid and invalid first lines.
+
+use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
+use toolhub_client_config::{StdioSpec, TransportSpec};
+use toolhub_core::Consent;
+
+use super::*;
+use crate::config::ServerSpec;
+
+fn identity() -> LaunchIdentity {
+    let stdio = StdioSpec { command: "server".to_owned(), ..StdioSpec::default() };
+    let (id, origin) = (toolhub_core::ServerId::new("s"), "mcp.json".into());
+    let mut spec = ServerSpec::new(id, TransportSpec::Stdio(stdio), origin);
+    spec.consent = Consent::of_owner();
+    spec.launch_identity().unwrap()
+}
+
+/// The answer of a relay without servers to a first line; empty if it closes the link.
+async fn answer(line: &str) -> String {
+    let (client, hub) = tokio::io::duplex(1 << 16);
+    let relay = Relay::new("owner", "secret", |_| None);
+    let asking = async {
+        let (reader, mut writer) = tokio::io::split(client);
+        writer.write_all(line.as_bytes()).await.unwrap();
+        writer.write_all(b"\n").await.unwrap();
+        let mut answer = String::new();
+        BufReader::new(reader).read_line(&mut answer).await.unwrap();
+        answer
+    };
+    tokio::join!(relay.serve(Box::new(hub)), asking).1
+}
+
+#[tokio::test]
+async fn rejects_other_versions_secrets_and_servers_and_what_is_no_hello() {
+    let hello = RawJson::of(&Hello::new("secret", "s", identity()));
+    assert!(answer(hello.get()).await.contains("does not have this server"));
+    let newer = hello.get().replace("\"protocol\":1", "\"protocol\":2");
+    assert!(newer != hello.get() && answer(&newer).await.contains("another version"));
+    let stranger = RawJson::of(&Hello::new("Secret", "s", identity()));
+    assert!(answer(stranger.get()).await.contains("was not shown its secret"));
+    for odd in ["", "{}", "GET / HTTP/1.1", "\u{0}"] {
+        let answer = answer(odd).await;
+        assert!(answer.contains("another version"), "{odd:?}: {answer}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn silent_client_does_not_hold_a_link() {
+    let (_client, hub) = tokio::io::duplex(64);
+    let relay = Relay::new("owner", "secret", |_| None);
+    let served = tokio::time::timeout(HELLO_TIMEOUT * 2, relay.serve(Box::new(hub)));
+    assert!(served.await.is_ok());
+}

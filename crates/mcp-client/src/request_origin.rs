@@ -1,0 +1,333 @@
+//! Attributes messages of a server to the caller that caused them. A caller receives a message only if the attribution is
+//! certain.
+//!
+//! It is certain if the message arrived on the response stream of one request. On a shared stream (stdio, HTTP+SSE, the GET
+//! stream of a session) a message does not name the request that caused it, and a server may still work for a request that was
+//! answered or cancelled earlier. There the attribution is certain only while a single principal has used the connection (over
+//! HTTP without a session: the server); among the sessions of one principal, only if no other session's request can be the
+//! cause.
+
+use std::ops::Deref;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
+
+use serde::Deserialize;
+use toolhub_core::caller::Answer;
+use toolhub_core::worker::PerWorker;
+use toolhub_core::{CallContext, CallerHandle, EventKind, RawJson, Source, TraceContext};
+
+use crate::transport::Listener;
+
+/// The client behind a request, which can receive requests and notifications of the server. Clones share one state.
+#[derive(Debug, Clone)]
+pub(crate) struct RequestOrigin(Arc<RequestState>);
+
+/// The shared state of a `RequestOrigin`.
+#[derive(Debug)]
+pub(crate) struct RequestState {
+    pub(crate) link: CallerHandle,
+    /// The tool call. Its deadline is paused while a request to the client is open.
+    call: Option<Arc<ProgressForwarder>>,
+    /// The trace context that is sent to the server.
+    pub(crate) trace: Option<TraceContext>,
+}
+
+impl Deref for RequestOrigin {
+    type Target = RequestState;
+
+    fn deref(&self) -> &RequestState {
+        &self.0
+    }
+}
+
+impl RequestOrigin {
+    /// The origin of a request that is not a tool call.
+    pub(crate) fn new(link: CallerHandle) -> Self {
+        let trace = link.trace().cloned();
+        Self(Arc::new(RequestState { link, call: None, trace }))
+    }
+
+    /// The origin of an attempt of a tool call at a source. If tracing is on, the attempt is a span of its own.
+    pub(crate) fn calling(
+        link: CallerHandle,
+        call: &Arc<ProgressForwarder>,
+        source: impl FnOnce() -> Source,
+    ) -> Self {
+        let trace = link.trace().map(|trace| trace.with_span(fastrand::u64(1..)));
+        if let Some(trace) = &trace {
+            call.context.emit(EventKind::Traced { source: Some(source()), trace: trace.clone() });
+        }
+        Self(Arc::new(RequestState { link, call: Some(Arc::clone(call)), trace }))
+    }
+
+    /// The session of the request. Modern requests have no session and share the number 0.
+    fn session(&self) -> u64 {
+        if self.link.accepts_input_requests() { 0 } else { self.link.client() }
+    }
+
+    pub(crate) async fn ask(&self, method: String, params: Option<RawJson>) -> Answer {
+        let _open = Open(self);
+        if let Some(call) = &self.call {
+            call.context.emit(EventKind::InputRequested { method: method.clone() });
+        }
+        self.link.ask(method, params).await
+    }
+}
+
+struct Open<'a>(&'a RequestOrigin);
+
+impl Drop for Open<'_> {
+    fn drop(&mut self) {
+        if let Some(call) = &self.0.call {
+            call.context.emit(EventKind::InputReceived);
+        }
+    }
+}
+
+#[derive(Deserialize)]
+struct Progress {
+    #[serde(default)]
+    progress: f64,
+    #[serde(default)]
+    total: Option<f64>,
+    #[serde(default)]
+    message: Option<String>,
+}
+
+/// Forwards the progress of one call to its caller and to the call's event stream.
+#[derive(Debug)]
+pub(crate) struct ProgressForwarder {
+    context: CallContext,
+    /// Set on the first send: it is reported once, even if the call takes several requests.
+    left: AtomicBool,
+}
+
+impl ProgressForwarder {
+    pub(crate) fn new(context: CallContext) -> Self {
+        Self { context, left: AtomicBool::new(false) }
+    }
+}
+
+impl Listener for ProgressForwarder {
+    fn leaves(&self) {
+        if !self.left.swap(true, Ordering::Relaxed) {
+            self.context.sending();
+        }
+    }
+
+    fn progress(&self, params: &RawJson) {
+        if let Some(caller) = &self.context.caller {
+            caller.progress(params);
+        }
+        if let Ok(Progress { progress, total, message }) = params.decode() {
+            self.context.emit(EventKind::Progress { progress, total, message });
+        }
+    }
+}
+
+/// How long a cancelled or timed-out request of another session of the same principal may still cause messages. An answered
+/// request counts as finished: clients open a new session and use it at once, and a message that is attributed wrongly stays
+/// with the same principal.
+const UNANSWERED_LINGER: Duration = Duration::from_secs(60);
+
+/// The requests of callers in flight over one connection, and the principals that have used it.
+#[derive(Debug, Default)]
+pub(crate) struct InFlightRequests {
+    /// By request id. The request that ends is mostly among the newest, and the list is short: removal searches from its end.
+    in_flight: PerWorker<Here>,
+    /// The users of the connection.
+    users: Users,
+    /// The users of the server over any connection. Used if the server cannot distinguish our connections.
+    of_server: Option<Arc<Users>>,
+    /// Whether messages on this connection belong to an MCP session that no other connection shares.
+    in_session: AtomicBool,
+    /// The session that used the connection last.
+    session: AtomicU64,
+    /// Until when requests of that session (`session_until`) or of any other (`others_until`) may cause messages, in ms since
+    /// the start.
+    session_until: AtomicU64,
+    others_until: AtomicU64,
+}
+
+/// The users of a connection or of a server.
+#[derive(Debug, Default)]
+pub(crate) struct Users {
+    first: OnceLock<User>,
+    /// Whether a second user has used it. Never reset: work started for the first user may still cause messages.
+    shared: AtomicBool,
+}
+
+impl Users {
+    fn add(&self, origin: &RequestOrigin) {
+        if !self.shared.load(Ordering::Relaxed) {
+            let user = self.first.get_or_init(|| User::of(origin));
+            if !user.is(origin) {
+                self.shared.store(true, Ordering::Release);
+            }
+        }
+    }
+
+    fn add_owner(&self) {
+        if *self.first.get_or_init(|| User::Owner) != User::Owner {
+            self.shared.store(true, Ordering::Release);
+        }
+    }
+
+    fn are_several(&self) -> bool {
+        self.shared.load(Ordering::Acquire)
+    }
+}
+
+/// A user of a connection.
+#[derive(Debug, PartialEq, Eq)]
+enum User {
+    /// The owner of the hub: calls without a client.
+    Owner,
+    /// A client of the gateway, by its principal.
+    Principal(Box<str>),
+    /// A client without a principal, by its number.
+    Client(u64),
+}
+
+impl User {
+    fn of(origin: &RequestOrigin) -> Self {
+        let link = &origin.link;
+        link.principal().map_or_else(|| Self::Client(link.client()), |name| Self::Principal(name.into()))
+    }
+
+    fn is(&self, origin: &RequestOrigin) -> bool {
+        match self {
+            Self::Owner => false,
+            Self::Principal(own) => origin.link.principal() == Some(own),
+            Self::Client(own) => origin.link.principal().is_none() && origin.link.client() == *own,
+        }
+    }
+}
+
+/// The requests in flight of one worker.
+type Here = Mutex<Vec<(u64, RequestOrigin)>>;
+
+impl InFlightRequests {
+    /// An empty list for an HTTP connection to a server with these users.
+    pub(crate) fn over_http(of_server: Arc<Users>) -> Self {
+        Self { of_server: Some(of_server), ..Self::default() }
+    }
+
+    /// Records that the server has assigned a session to the connection.
+    pub(crate) fn join_session(&self) {
+        self.in_session.store(true, Ordering::Release);
+    }
+
+    /// Adds a request until the returned guard is dropped.
+    pub(crate) fn enter(&self, request: u64, origin: RequestOrigin) -> Known<'_> {
+        self.users.add(&origin);
+        if let Some(server) = &self.of_server {
+            server.add(&origin);
+        }
+        let session = origin.session();
+        if self.session.load(Ordering::Relaxed) != session {
+            self.switch(session);
+        }
+        let here = self.in_flight.current();
+        lock(here).push((request, origin));
+        Known { in_flight: self, here, request, session, answered: false }
+    }
+
+    /// Records a call without a client.
+    pub(crate) fn enter_owner(&self) {
+        self.users.add_owner();
+        if let Some(server) = &self.of_server {
+            server.add_owner();
+        }
+    }
+
+    /// Whether several users may have caused a message on a shared stream. A server over HTTP without a session cannot
+    /// distinguish our connections, so that all users of the server count, also with `instances = "caller"`.
+    fn are_several(&self) -> bool {
+        match &self.of_server {
+            Some(server) if !self.in_session.load(Ordering::Acquire) => server.are_several(),
+            _ => self.users.are_several(),
+        }
+    }
+
+    /// Whether a client of the gateway has used the connection.
+    pub(crate) fn has_clients(&self) -> bool {
+        let of_client = |user: &User| *user != User::Owner;
+        self.users.are_several() || self.users.first.get().is_some_and(of_client)
+    }
+
+    /// Makes `session` the current session of the connection.
+    fn switch(&self, session: u64) {
+        self.session.store(session, Ordering::Relaxed);
+        let until = self.session_until.swap(0, Ordering::Relaxed);
+        self.others_until.fetch_max(until, Ordering::Relaxed);
+    }
+
+    /// Returns the origin of a message if it is certain. `via` is the request on whose response stream the message arrived.
+    pub(crate) fn behind(&self, via: Option<u64>) -> Option<RequestOrigin> {
+        if let Some(via) = via {
+            let find = |here: &Here| lock(here).iter().find(|(request, _)| *request == via).cloned();
+            return self.in_flight.all().find_map(find).map(|(_, origin)| origin);
+        }
+        // Blocks `enter` and `drop` on all workers. All code that takes several of these locks takes them in this order.
+        let all: Vec<_> = self.in_flight.all().map(lock).collect();
+        // Checked with the locks held: a concurrent `enter` is visible in the users or in the list.
+        if self.are_several() || self.others_until.load(Ordering::Relaxed) > now() {
+            return None;
+        }
+        let all: Vec<&(u64, RequestOrigin)> = all.iter().flat_map(|here| here.iter()).collect();
+        let (_, newest) = all.iter().max_by_key(|(request, _)| *request)?;
+        all.iter().all(|(_, origin)| origin.link.client() == newest.link.client()).then(|| newest.clone())
+    }
+}
+
+/// Milliseconds since the first call, plus one, so that 0 lies before all values.
+fn now() -> u64 {
+    static START: LazyLock<Instant> = LazyLock::new(Instant::now);
+    u64::try_from(START.elapsed().as_millis()).unwrap_or(u64::MAX).saturating_add(1)
+}
+
+fn lock(here: &Here) -> MutexGuard<'_, Vec<(u64, RequestOrigin)>> {
+    here.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Guard of a request in the list.
+pub(crate) struct Known<'a> {
+    in_flight: &'a InFlightRequests,
+    /// The list that holds it, also if it ends on another worker.
+    here: &'a Here,
+    request: u64,
+    session: u64,
+    /// Whether the server has answered. A cancelled or timed-out request may still be running on the server.
+    pub(crate) answered: bool,
+}
+
+impl Known<'_> {
+    /// Records until when this session may still cause messages. Only relevant within one principal: shared streams used by two
+    /// principals are never attributed.
+    fn linger(&self) {
+        let until = now() + u64::try_from(UNANSWERED_LINGER.as_millis()).unwrap_or(u64::MAX);
+        let latest = self.in_flight.session.load(Ordering::Relaxed) == self.session;
+        let of = if latest { &self.in_flight.session_until } else { &self.in_flight.others_until };
+        of.fetch_max(until, Ordering::Relaxed);
+    }
+}
+
+impl Drop for Known<'_> {
+    fn drop(&mut self) {
+        // Modern requests have no session, so that there is no other session's work to exclude.
+        if !self.answered && self.session != 0 && !self.in_flight.users.are_several() {
+            self.linger();
+        }
+        let mut all = lock(self.here);
+        let place = all.iter().rposition(|(request, _)| *request == self.request);
+        let gone = place.map(|place| all.swap_remove(place));
+        drop(all);
+        drop(gone);
+    }
+}
+
+#[cfg(test)]
+#[path = "request_origin_tests.rs"]
+mod tests;

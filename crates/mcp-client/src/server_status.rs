@@ -1,0 +1,243 @@
+//! The state of a server: its connection and failure history.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, SystemTime};
+
+use futures_util::future::{BoxFuture, Shared};
+use tokio::task::AbortHandle;
+use tokio::time::Instant;
+use tokio_util::sync::DropGuard;
+use toolhub_core::ServerId;
+use toolhub_core::lang::{Lang, Localize as _, LocalizedText};
+use toolhub_mcp_wire::{Era, McpError};
+
+use crate::breaker::{Advice, Breaker, Moment};
+use crate::connection::Connection;
+use crate::singleflight::ListingFlight;
+
+/// The connection state of a server, as it is shown to users.
+#[derive(Debug, Clone)]
+pub enum ServerState {
+    /// Not connected: not used yet, or disconnected.
+    Idle,
+    /// Connected.
+    Connected {
+        /// The protocol era.
+        era: Era,
+        /// The MCP protocol version.
+        version: String,
+        /// Name and version that the server reports.
+        peer: String,
+    },
+    /// The last attempt failed.
+    Failed(LocalizedText),
+    /// Too many failures: the circuit is open.
+    LeftAlone {
+        /// The cause of the last failure.
+        cause: LocalizedText,
+        /// Time until the next attempt is allowed.
+        left: Duration,
+        /// Number of consecutive failures.
+        failures: u32,
+    },
+}
+
+/// The failure history of a server, stored between runs.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct FailureHistory {
+    /// The detected protocol era.
+    pub era: Option<Era>,
+    /// Number of consecutive failures: failed connects and lost connections.
+    pub failures: u32,
+    /// Time and cause of the last failure.
+    pub last_failure: Option<(SystemTime, LocalizedText)>,
+}
+
+/// A connection attempt in progress.
+pub(crate) struct Attempt {
+    pub(crate) waiting: Shared<BoxFuture<'static, Result<Arc<Connection>, McpError>>>,
+    pub(crate) abort: AbortHandle,
+}
+
+/// A connection and its background tasks, which are cancelled on drop.
+pub(crate) struct Live {
+    pub(crate) connection: Arc<Connection>,
+    pub(crate) _helpers: DropGuard,
+}
+
+/// The mutable state of a server.
+#[derive(Default)]
+pub(crate) struct ServerStatus {
+    pub(crate) live: Option<Live>,
+    /// Cleared by the attempt when it ends.
+    pub(crate) connecting: Option<Attempt>,
+    /// The most recently started listing.
+    pub(crate) listing: Option<ListingFlight>,
+    pub(crate) era: Option<Era>,
+    pub(crate) breaker: Breaker,
+    pub(crate) last_error: Option<McpError>,
+    pub(crate) in_flight: usize,
+    /// When the last request ended.
+    pub(crate) last_used: Option<Instant>,
+    /// Number of failures in this run.
+    failed: u64,
+    /// Number of the last failure since the last answer.
+    unanswered: Option<u64>,
+    /// Number of changes of the failure history, readable without the lock.
+    pub(crate) turns: Arc<AtomicU64>,
+}
+
+/// A point in time, as the number of failures so far. Requests record it when they start.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Mark(u64);
+
+impl ServerStatus {
+    /// Creates the state of a server that has not been connected in this run.
+    pub(crate) fn after(past: FailureHistory) -> Self {
+        let FailureHistory { era, failures, last_failure } = past;
+        let (breaker, last_error) = match last_failure.filter(|_| failures > 0) {
+            Some((at, cause)) => {
+                (Breaker::restore(failures, at, Moment::now()), Some(McpError::connect(cause)))
+            }
+            None => (Breaker::default(), None),
+        };
+        Self { era, breaker, last_error, ..Self::default() }
+    }
+
+    /// The failure history to be stored.
+    pub(crate) fn past(&self) -> FailureHistory {
+        let cause = self.last_error.as_ref().map(McpError::text);
+        let last_failure = self.breaker.failed_at().zip(cause);
+        FailureHistory { era: self.era, failures: self.breaker.failures(), last_failure }
+    }
+
+    /// The connection, if it is open.
+    pub(crate) fn open(&self) -> Option<&Arc<Connection>> {
+        self.live.as_ref().map(|live| &live.connection).filter(|connection| connection.is_open())
+    }
+
+    /// The connection state, as it is shown to users.
+    pub(crate) fn told(&self) -> ServerState {
+        match (self.open(), &self.last_error, self.breaker.advice(Instant::now())) {
+            (_, Some(error), Advice::LeaveAlone(left)) => {
+                ServerState::LeftAlone { cause: error.text(), left, failures: self.breaker.failures() }
+            }
+            (Some(connection), ..) => {
+                let greeting = connection.greeting.clone();
+                ServerState::Connected { era: greeting.era, version: greeting.version, peer: greeting.peer }
+            }
+            (None, Some(error), _) => ServerState::Failed(error.text()),
+            (None, None, _) => ServerState::Idle,
+        }
+    }
+
+    /// The error for callers while the circuit is open.
+    pub(crate) fn left_alone(&self, server: &ServerId, left: Duration) -> McpError {
+        let last = |lang| self.last_error.as_ref().map(|error| error.localize(lang)).unwrap_or_default();
+        let (last, last_zh) = (last(Lang::En), last(Lang::Zh));
+        let (failures, seconds) = (self.breaker.failures(), left.as_secs() + 1);
+        let cause = LocalizedText::new(
+            format!(
+                "it failed {failures} times in a row; circuit open for {seconds} s more \
+                 (`toolhub servers test {server}` tries it at once); last: {last}"
+            ),
+            format!(
+                "它连续失败 {failures} 次，已熔断，{seconds} 秒后重试\
+                 （`toolhub servers test {server}` 立即重试）；最近一次：{last_zh}"
+            ),
+        );
+        let stderr = self.last_error.as_ref().map(|error| error.stderr().to_vec()).unwrap_or_default();
+        McpError::LeftAlone { cause, stderr }
+    }
+
+    /// The current mark.
+    pub(crate) fn mark(&self) -> Mark {
+        Mark(self.failed)
+    }
+
+    /// Records a failed connect or a lost request that started at `began`. Of several requests that were in flight when the
+    /// connection was lost, only the first counts.
+    pub(crate) fn fail(&mut self, Mark(began): Mark, error: &McpError) {
+        if self.unanswered.is_none_or(|last| last <= began) {
+            self.failed += 1;
+            self.unanswered = Some(self.failed);
+            self.breaker.fail(Moment::now());
+        }
+        self.wants(error);
+    }
+
+    /// Records an error that is not a failure of the server.
+    pub(crate) fn wants(&mut self, error: &McpError) {
+        self.last_error = Some(error.clone());
+        self.turns.fetch_add(1, Ordering::Release);
+    }
+
+    /// Records the outcome of a request. A lost connection counts as a failure; any answer, including an error, resets the
+    /// breaker.
+    pub(crate) fn note(&mut self, began: Mark, error: Option<&McpError>) {
+        match error {
+            Some(error @ (McpError::Lost { .. } | McpError::Connect { .. })) => self.fail(began, error),
+            Some(McpError::LeftAlone { .. } | McpError::TimedOut(_) | McpError::SessionExpired { .. }) => {}
+            Some(_) | None => {
+                if self.breaker.failures() > 0 {
+                    self.turns.fetch_add(1, Ordering::Release);
+                }
+                self.breaker.succeed();
+                (self.unanswered, self.last_error) = (None, None);
+            }
+        }
+    }
+
+    /// Whether no request is in flight and none has ended within `idle`.
+    pub(crate) fn unused_for(&self, idle: Duration) -> bool {
+        self.in_flight == 0 && self.last_used.is_none_or(|at| at.elapsed() >= idle)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_those_that_fail_together_the_first_counts() {
+        let (mut status, lost) =
+            (ServerStatus::default(), McpError::Lost { cause: "x".into(), stderr: Vec::new(), exit: None });
+        let check = |status: &ServerStatus, failures: u32| assert_eq!(status.breaker.failures(), failures);
+        let (one, other) = (status.mark(), status.mark());
+        status.note(one, Some(&lost));
+        status.note(other, Some(&lost));
+        check(&status, 1);
+        let later = status.mark();
+        status.note(later, Some(&lost));
+        check(&status, 2);
+        // After an answer in between, a failure counts again.
+        status.note(later, None);
+        check(&status, 0);
+        status.note(other, Some(&lost));
+        check(&status, 1);
+    }
+
+    /// A timeout does not show that the server works.
+    #[test]
+    fn timeout_neither_adds_a_failure_nor_clears_earlier_ones() {
+        let lost = McpError::Lost { cause: "x".into(), stderr: Vec::new(), exit: None };
+        let left_alone = McpError::LeftAlone { cause: "x".into(), stderr: Vec::new() };
+        let expired = McpError::SessionExpired { effect: toolhub_core::Effect::None };
+        let mut status = ServerStatus::default();
+        for failures in 1..=3 {
+            let mark = status.mark();
+            status.note(mark, Some(&lost));
+            for neither in [&McpError::TimedOut(Duration::from_secs(1)), &left_alone, &expired] {
+                let mark = status.mark();
+                status.note(mark, Some(neither));
+                assert_eq!(status.breaker.failures(), failures, "{neither:?}");
+            }
+            assert!(status.last_error.is_some());
+        }
+        // An error response shows that the server works.
+        let mark = status.mark();
+        status.note(mark, Some(&McpError::Rpc { code: -1, message: String::new(), data: None }));
+        assert_eq!((status.breaker.failures(), status.last_error.is_some()), (0, false));
+    }
+}

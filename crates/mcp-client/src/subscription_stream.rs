@@ -1,0 +1,47 @@
+//! The subscription stream of a modern server, kept open beside its connection.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::watch;
+use toolhub_core::{RawJson, RawObject};
+use toolhub_mcp_wire::McpError;
+
+use crate::connection::{Ask, Connection};
+use crate::transport::Repeat;
+
+/// Pause before a closed stream is opened again.
+const FOLLOW_PAUSE: Duration = Duration::from_secs(5);
+
+/// Keeps the subscription stream of a modern server open (2026-07-28, patterns/subscriptions), and reopens it when the set of
+/// watched resources changes. Stops if the server rejects the request, as without support for it, or if the connection is
+/// closed.
+pub(crate) async fn follow(connection: Arc<Connection>, mut watched: watch::Receiver<BTreeSet<String>>) {
+    let wanted = ["toolsListChanged", "promptsListChanged", "resourcesListChanged"];
+    let wanted = wanted.iter().fold(RawObject::default(), |filter, name| filter.with(*name, true));
+    loop {
+        let mut filter = wanted.clone();
+        {
+            let uris = watched.borrow_and_update();
+            if !uris.is_empty() {
+                filter.set("resourceSubscriptions", RawJson::of(&*uris));
+            }
+        }
+        let params = RawObject::default().with("notifications", filter);
+        let listening = connection.ask(Ask {
+            method: "subscriptions/listen".into(),
+            params,
+            repeat: Repeat::Safe,
+            ..Ask::default()
+        });
+        let ended = tokio::select! {
+            ended = listening => ended,
+            Ok(()) = watched.changed() => continue,
+        };
+        if matches!(ended, Err(McpError::Rpc { .. } | McpError::Http { .. })) || !connection.is_open() {
+            return;
+        }
+        tokio::time::sleep(FOLLOW_PAUSE).await;
+    }
+}

@@ -1,0 +1,534 @@
+//! Lifecycle of one server. Connects on first use, with one attempt shared by all waiting callers; reconnects after a lost
+//! connection; opens a circuit breaker after repeated failures; stops an idle server. Listings are in `singleflight`.
+
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use futures_util::FutureExt as _;
+use tokio::sync::watch;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use toolhub_client_config::TransportSpec;
+use toolhub_core::lang::LocalizedText;
+use toolhub_core::{Event, EventKind, EventSink, ServerId};
+use toolhub_mcp_wire::{Era, McpError, worker};
+use toolhub_oauth::{Authorizer, Guard, GuardContext, OAuthError, TokenStore};
+
+use crate::breaker::Advice;
+use crate::config::{Instances, ServerSpec};
+use crate::connection::Connection;
+use crate::handler::ClientHandler;
+use crate::handshake::Connector;
+use crate::instances::Pool;
+use crate::relay::Dialer;
+use crate::request_origin::{InFlightRequests, Users};
+use crate::server_requests::{Roots, ServerRequests};
+use crate::server_status::{Attempt, FailureHistory, Live, Mark, ServerState, ServerStatus};
+use crate::subscription_stream::follow;
+use crate::transport::StderrRing;
+
+/// How long the probe waits for an answer before a failure opens the circuit.
+const PROBE_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Interval at which `Server::drain` checks for requests in flight.
+const DRAIN_POLL: Duration = Duration::from_millis(20);
+
+/// Resources that all servers of a hub share.
+#[derive(Clone)]
+pub struct ServerContext {
+    /// Receives events.
+    pub events: Arc<dyn EventSink>,
+    /// Answers requests that servers send to the client (sampling, elicitation, roots).
+    pub handler: Arc<dyn ClientHandler>,
+    /// Whether to keep a stream open for unsolicited messages of servers. A program that exits after one call does not need it.
+    pub listen: bool,
+    /// Stores OAuth tokens.
+    pub logins: Arc<TokenStore>,
+    /// Whether the hub has exactly one client, so that a shared server serves this client only.
+    pub single_client: bool,
+    /// Dials hubs that are already running, whose connections are used instead of new ones; `None` disables this.
+    pub relay: Option<Arc<dyn Dialer>>,
+}
+
+impl std::fmt::Debug for ServerContext {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ServerContext").field("listen", &self.listen).finish_non_exhaustive()
+    }
+}
+
+/// One configured server.
+pub struct Server {
+    spec: ServerSpec,
+    context: ServerContext,
+    /// The OAuth state, or the error that rules out a login.
+    guard: Result<Arc<Guard>, OAuthError>,
+    tasks: TaskTracker,
+    changes: watch::Sender<u64>,
+    status: Mutex<ServerStatus>,
+    /// The counter of `status`, readable without its lock.
+    turns: Arc<AtomicU64>,
+    /// Number of times this server has been connected.
+    connects: watch::Sender<u32>,
+    /// URIs of the resources with a subscription.
+    watched: watch::Sender<BTreeSet<String>>,
+    /// The instances per caller, if configured.
+    pool: Option<Pool>,
+    /// The principals that have used this server, through any instance and over any connection.
+    users: Arc<Users>,
+}
+
+impl std::fmt::Debug for Server {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Server").field("id", &self.spec.id).finish_non_exhaustive()
+    }
+}
+
+impl Server {
+    /// Creates a server that is not connected, with its failure history from earlier runs.
+    pub fn new(spec: ServerSpec, past: FailureHistory, context: ServerContext) -> Self {
+        let status = ServerStatus::after(past);
+        let turns = Arc::clone(&status.turns);
+        let tasks = TaskTracker::new();
+        let (store, events) = (Arc::clone(&context.logins), Arc::clone(&context.events));
+        let guard = spec.guard(GuardContext { store, events, tasks: tasks.clone() }).map(Arc::new);
+        let (changes, connects) = (watch::Sender::new(0), watch::Sender::new(0));
+        let watched = watch::Sender::default();
+        let status = Mutex::new(status);
+        let pool = Pool::of(spec.instances);
+        let users = Arc::default();
+        Self { spec, context, guard, tasks, changes, status, turns, connects, watched, pool, users }
+    }
+
+    /// Creates another instance of the same server with its own connection and breaker, so that a caller that crashes its
+    /// instance does not affect others. The instance shares login, change counter and task tracker with the server.
+    pub(crate) fn another(&self) -> Self {
+        let status =
+            ServerStatus::after(FailureHistory { era: self.lock_status().era, ..FailureHistory::default() });
+        Self {
+            spec: self.spec.clone(),
+            context: self.context.clone(),
+            guard: self.guard.clone(),
+            tasks: self.tasks.clone(),
+            changes: self.changes.clone(),
+            turns: Arc::clone(&status.turns),
+            status: Mutex::new(status),
+            connects: watch::Sender::new(0),
+            watched: watch::Sender::default(),
+            pool: None,
+            users: Arc::clone(&self.users),
+        }
+    }
+
+    /// The instances per caller, if configured.
+    pub(crate) fn pool(&self) -> Option<&Pool> {
+        self.pool.as_ref()
+    }
+
+    /// Whether it is connected, connecting, or has a request in flight.
+    pub(crate) fn is_in_use(&self) -> bool {
+        let status = self.lock_status();
+        status.in_flight > 0 || status.connecting.is_some() || status.open().is_some()
+    }
+
+    /// The server id.
+    pub fn id(&self) -> &ServerId {
+        &self.spec.id
+    }
+
+    /// The configuration.
+    pub fn spec(&self) -> &ServerSpec {
+        &self.spec
+    }
+
+    /// The OAuth state, or the error that rules out a login.
+    pub fn guard(&self) -> Result<&Arc<Guard>, OAuthError> {
+        self.guard.as_ref().map_err(Clone::clone)
+    }
+
+    /// Number of `list_changed` notifications received.
+    pub fn changes(&self) -> watch::Receiver<u64> {
+        self.changes.subscribe()
+    }
+
+    /// Current value of `changes`.
+    pub(crate) fn changes_told(&self) -> u64 {
+        *self.changes.borrow()
+    }
+
+    /// Number of times this server has been connected.
+    pub fn connects(&self) -> watch::Receiver<u32> {
+        self.connects.subscribe()
+    }
+
+    /// URIs of the resources with a subscription.
+    pub(crate) fn watched(&self) -> &watch::Sender<BTreeSet<String>> {
+        &self.watched
+    }
+
+    pub(crate) fn lock_status(&self) -> MutexGuard<'_, ServerStatus> {
+        self.status.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn emit(&self, kind: EventKind) {
+        self.context.events.emit(Event::now(None, kind));
+    }
+
+    /// The connection state. If only per-caller instances are connected, the state of the first connected one.
+    pub fn status(&self) -> ServerState {
+        let own = self.lock_status().told();
+        if !matches!(own, ServerState::Idle) {
+            return own;
+        }
+        let mut others = self.instances().into_iter().map(|instance| instance.lock_status().told());
+        others.find(|state| matches!(state, ServerState::Connected { .. })).unwrap_or(own)
+    }
+
+    /// The error of the last failed attempt, if any.
+    pub fn last_error(&self) -> Option<McpError> {
+        self.lock_status().last_error.clone()
+    }
+
+    /// The failure history, to be stored between runs.
+    pub fn past(&self) -> FailureHistory {
+        self.lock_status().past()
+    }
+
+    /// How long the breaker still delays or forbids a new attempt.
+    pub fn avoided_for(&self) -> Option<Duration> {
+        match self.lock_status().breaker.advice(Instant::now()) {
+            Advice::Go => None,
+            Advice::Wait(left) | Advice::LeaveAlone(left) => Some(left),
+        }
+    }
+
+    /// The error for callers while the circuit is open; `None` if it is closed.
+    pub fn left_alone(&self) -> Option<McpError> {
+        let status = self.lock_status();
+        match status.breaker.advice(Instant::now()) {
+            Advice::LeaveAlone(left) => Some(status.left_alone(self.id(), left)),
+            Advice::Go | Advice::Wait(_) => None,
+        }
+    }
+
+    /// Whether it is connected or connecting.
+    pub fn is_being_met(&self) -> bool {
+        let status = self.lock_status();
+        status.connecting.is_some() || status.open().is_some()
+    }
+
+    /// Number of reconnects after the first connection.
+    pub fn restarts(&self) -> u32 {
+        self.connects.borrow().saturating_sub(1)
+    }
+
+    /// The last lines that the child process wrote to stderr; after a failure, those written before it.
+    pub fn stderr_tail(&self) -> Vec<String> {
+        let status = self.lock_status();
+        match (&status.live, &status.last_error) {
+            (Some(live), _) => live.connection.stderr_tail(),
+            (None, error) => error.as_ref().map(|error| error.stderr().to_vec()).unwrap_or_default(),
+        }
+    }
+
+    /// Number of tasks that still run for this server.
+    pub fn tasks_left(&self) -> usize {
+        self.tasks.len()
+    }
+
+    /// Number of changes of the failure history.
+    pub fn turns(&self) -> u64 {
+        self.turns.load(Ordering::Acquire)
+    }
+
+    /// Counts a request as in flight until the returned guard is dropped. Also returns the connection if it is open and has no
+    /// recorded failures. Takes the lock once, since every call passes here.
+    pub(crate) fn hold_ready(&self) -> (Held<'_>, Option<(Arc<Connection>, Mark)>) {
+        let mut status = self.lock_status();
+        status.in_flight += 1;
+        let well = status.breaker.failures() == 0;
+        let ready = status.open().filter(|_| well).map(|open| (Arc::clone(open), status.mark()));
+        drop(status);
+        (Held { server: self, purpose: Purpose::Work, over: false }, ready)
+    }
+
+    /// Returns the connection, opening it if there is none. Concurrent callers wait for the same attempt.
+    pub(crate) async fn connection(self: &Arc<Self>) -> Result<Arc<Connection>, McpError> {
+        let connecting = {
+            let mut status = self.lock_status();
+            // Over HTTP the circuit may be open although the connection still counts as open.
+            if status.connecting.is_none()
+                && status.breaker.failures() > 0
+                && let Advice::LeaveAlone(left) = status.breaker.advice(Instant::now())
+            {
+                return Err(status.left_alone(self.id(), left));
+            }
+            if let Some(connection) = status.open() {
+                return Ok(Arc::clone(connection));
+            }
+            if status.connecting.is_none() {
+                // A separate task: a caller that is cancelled does not abort the attempt for others. The connection serves
+                // calls of all workers.
+                let task = self.tasks.spawn_on(Arc::clone(self).connect(), &worker::home());
+                let abort = task.abort_handle();
+                let gone =
+                    || Err(McpError::connect(LocalizedText::new("connecting was given up", "已放弃连接")));
+                let waiting = task.map(move |joined| joined.unwrap_or_else(|_| gone())).boxed().shared();
+                status.connecting = Some(Attempt { waiting, abort });
+            }
+            status.connecting.as_ref().map(|attempt| attempt.waiting.clone())
+        };
+        match connecting {
+            Some(connecting) => connecting.await,
+            None => Err(McpError::connect(LocalizedText::new("connecting was given up", "已放弃连接"))),
+        }
+    }
+
+    /// Discards an unusable connection, so that the next call opens a new one.
+    pub(crate) fn forget(&self, connection: &Arc<Connection>) {
+        let mut status = self.lock_status();
+        if status.live.as_ref().is_some_and(|live| Arc::ptr_eq(&live.connection, connection)) {
+            status.live = None;
+        }
+    }
+
+    /// Allows an immediate attempt despite earlier failures, after an explicit request by the user.
+    pub fn ask_for(&self) {
+        self.lock_status().breaker.ask_for();
+    }
+
+    /// Discards the detected era: a modern server that is slow to answer the probe is detected as legacy.
+    pub fn forget_era(&self) {
+        self.lock_status().era = None;
+    }
+
+    /// The current mark, for a request that starts now.
+    pub(crate) fn mark(&self) -> Mark {
+        self.lock_status().mark()
+    }
+
+    /// After a lost request that would open the circuit for all callers, probes whether the server still answers. Over HTTP a
+    /// lost request does not end the connection: the arguments of one caller may be the cause, which must not block the others.
+    pub(crate) async fn survives(&self, connection: &Connection) -> bool {
+        let opens = self.lock_status().breaker.opens_with_next_failure();
+        opens && connection.is_open() && connection.answers(PROBE_TIMEOUT).await
+    }
+
+    /// Records the outcome of a request that started at `began`.
+    pub(crate) fn note(&self, began: Mark, error: Option<&McpError>) {
+        self.lock_status().note(began, error);
+    }
+
+    async fn connect(self: Arc<Self>) -> Result<Arc<Connection>, McpError> {
+        let advice = self.lock_status().breaker.advice(Instant::now());
+        if let Advice::Wait(pause) = advice {
+            tokio::time::sleep(pause).await;
+        }
+        let server = self.spec.id.clone();
+        self.emit(EventKind::Connecting { server: server.clone() });
+        let started = Instant::now();
+        let stderr = Mutex::new(StderrRing::default());
+        let (known, began) = {
+            let status = self.lock_status();
+            (status.era, status.mark())
+        };
+        let server_requests = ServerRequests {
+            server: server.clone(),
+            events: Arc::clone(&self.context.events),
+            handler: Arc::clone(&self.context.handler),
+            changes: self.changes.clone(),
+            in_flight: Arc::new(match self.spec.transport {
+                // Each connection is a new process.
+                TransportSpec::Stdio(_) => InFlightRequests::default(),
+                TransportSpec::Http(_) | TransportSpec::Sse(_) => {
+                    InFlightRequests::over_http(Arc::clone(&self.users))
+                }
+            }),
+            roots: match (&self.spec.roots, &self.spec.instances) {
+                (Some(roots), _) => Roots::OfOwner(roots.clone()),
+                (None, Instances::Caller { .. }) => Roots::OfClient,
+                (None, Instances::Shared) if self.context.single_client => Roots::OfClient,
+                (None, Instances::Shared) => Roots::None,
+            },
+        };
+        let connector = Connector {
+            spec: &self.spec,
+            relay: self.context.relay.as_deref(),
+            known,
+            server_requests: Arc::new(server_requests),
+            authorizer: self.guard.as_ref().ok().map(|guard| Arc::clone(guard) as Arc<dyn Authorizer>),
+            tasks: &self.tasks,
+            stderr: &stderr,
+            listen: self.context.listen,
+            patience: self.spec.connect_timeout,
+        };
+        let patience = self.spec.connect_timeout;
+        let result = match tokio::time::timeout(patience, connector.open()).await {
+            Ok(result) => result,
+            Err(_) => Err(McpError::TimedOut(patience)),
+        };
+        match result {
+            Ok(connection) => {
+                let connection = Arc::new(connection);
+                self.enter(&connection);
+                let greeting = &connection.greeting;
+                let (era, peer) = (greeting.era.name(), greeting.peer.clone());
+                self.emit(EventKind::Connected { server, era, peer, took: started.elapsed() });
+                Ok(connection)
+            }
+            Err(error) => {
+                let tail = stderr.lock().unwrap_or_else(PoisonError::into_inner).tail();
+                let mut error = error.while_connecting(tail);
+                {
+                    let mut status = self.lock_status();
+                    status.connecting = None;
+                    // A missing login does not count as a failure.
+                    if matches!(error, McpError::LoginNeeded { .. }) {
+                        status.wants(&error);
+                    } else {
+                        status.fail(began, &error);
+                    }
+                    if let Advice::LeaveAlone(_) = status.breaker.advice(Instant::now()) {
+                        error = error.for_good();
+                    }
+                }
+                self.emit(EventKind::ConnectFailed { server, cause: error.text() });
+                Err(error)
+            }
+        }
+    }
+
+    /// Puts a new connection into use and starts its background tasks. A successful connect does not reset the breaker: a
+    /// server that crashes on every call connects successfully each time.
+    fn enter(self: &Arc<Self>, connection: &Arc<Connection>) {
+        let helpers = CancellationToken::new();
+        {
+            let mut status = self.lock_status();
+            status.connecting = None;
+            status.era = Some(connection.greeting.era).filter(|_| !connection.greeting.doubtful);
+            status.last_used = Some(Instant::now());
+            if status.breaker.failures() == 0 {
+                status.last_error = None;
+            }
+            status.live =
+                Some(Live { connection: Arc::clone(connection), _helpers: helpers.clone().drop_guard() });
+        }
+        self.connects.send_modify(|count| *count += 1);
+        if let Some(idle) = self.spec.idle_timeout {
+            self.run_beside(&helpers, Arc::clone(self).stop_when_idle(idle));
+        }
+        if self.context.listen && connection.greeting.era == Era::Modern {
+            self.run_beside(&helpers, follow(Arc::clone(connection), self.watched.subscribe()));
+        }
+    }
+
+    fn run_beside(&self, helpers: &CancellationToken, work: impl Future<Output = ()> + Send + 'static) {
+        let helpers = helpers.clone();
+        self.tasks.spawn(async move {
+            tokio::select! {
+                () = helpers.cancelled() => {}
+                () = work => {}
+            }
+        });
+    }
+
+    async fn stop_when_idle(self: Arc<Self>, idle: Duration) {
+        loop {
+            tokio::time::sleep(idle).await;
+            let mut status = self.lock_status();
+            if status.unused_for(idle) {
+                // Dropping `live` cancels this task too, through its drop guard.
+                let live = status.live.take();
+                drop(status);
+                drop(live);
+                return;
+            }
+        }
+    }
+
+    /// Counts a request as in flight until the returned guard is dropped.
+    pub(crate) fn hold(&self, purpose: Purpose) -> Held<'_> {
+        self.lock_status().in_flight += 1;
+        Held { server: self, purpose, over: false }
+    }
+
+    fn disconnect(&self) {
+        let (live, connecting) = {
+            let mut status = self.lock_status();
+            (status.live.take(), status.connecting.take())
+        };
+        drop(live);
+        if let Some(attempt) = connecting {
+            attempt.abort.abort();
+        }
+    }
+
+    /// Number of requests in flight over all connections.
+    fn in_flight(&self) -> usize {
+        let instances = self.instances();
+        self.lock_status().in_flight + instances.iter().map(|instance| instance.in_flight()).sum::<usize>()
+    }
+
+    /// Waits up to `limit` until no request is in flight. Returns whether that was reached.
+    pub async fn drain(&self, limit: Duration) -> bool {
+        let idle = async {
+            while self.in_flight() > 0 {
+                tokio::time::sleep(DRAIN_POLL).await;
+            }
+        };
+        tokio::time::timeout(limit, idle).await.is_ok()
+    }
+
+    /// Closes the connections, and waits up to `patience` for their tasks to end.
+    pub async fn stop(&self, patience: Duration) {
+        self.disconnect();
+        self.take_instances().iter().for_each(|instance| instance.disconnect());
+        self.tasks.close();
+        let _ = tokio::time::timeout(patience, self.tasks.wait()).await;
+        self.tasks.reopen();
+    }
+}
+
+/// The purpose of a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    /// A request for a caller.
+    Work,
+    /// A background refresh of cached data, which does not keep a child process running.
+    Upkeep,
+}
+
+/// Guard of a request in flight. The connection is not stopped for idleness while it exists.
+pub(crate) struct Held<'a> {
+    server: &'a Server,
+    purpose: Purpose,
+    over: bool,
+}
+
+impl Held<'_> {
+    /// Records the outcome of a request that started at `began`, and ends the request.
+    pub(crate) fn end(mut self, began: Mark, error: Option<&McpError>) {
+        self.over = true;
+        let mut status = self.server.lock_status();
+        status.note(began, error);
+        self.release(&mut status);
+    }
+
+    fn release(&self, status: &mut ServerStatus) {
+        status.in_flight = status.in_flight.saturating_sub(1);
+        // The idle time starts at the end of a request, whenever it began. Without an idle timeout it is not needed.
+        if self.purpose == Purpose::Work && self.server.spec.idle_timeout.is_some() {
+            status.last_used = Some(Instant::now());
+        }
+    }
+}
+
+impl Drop for Held<'_> {
+    fn drop(&mut self) {
+        if !self.over {
+            self.release(&mut self.server.lock_status());
+        }
+    }
+}

@@ -1,0 +1,175 @@
+//! Compares response framing and request heads with hyper.
+
+use bytes::BytesMut;
+use http::{HeaderMap, HeaderName, HeaderValue};
+use toolhub_core::Digits;
+use toolhub_mcp_wire::headers;
+use url::Url;
+
+use super::direct::DirectClient;
+use super::framing::{FramingError, Head, Known, Part};
+use super::request_head::RequestHead;
+use crate::fuzzing::hyper_client;
+use crate::fuzzing::hyper_peer::{self, pieces};
+use crate::transport::{OutgoingRequest, Repeat};
+
+/// A response as our client reads it.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Answer {
+    head: Option<(String, HeaderMap)>,
+    body: Vec<u8>,
+    complete: bool,
+    /// Whether the connection would be reused.
+    reusable: bool,
+    /// The unread bytes.
+    rest: Vec<u8>,
+}
+
+/// Reads one response as the client does; `Err` if it is rejected.
+fn read(input: &[&[u8]], known: &mut Option<Box<Known>>, closes: bool) -> Result<Answer, FramingError> {
+    let (mut there, mut coming) = (BytesMut::new(), input.iter());
+    let mut answer = Answer::default();
+    let head = loop {
+        match Head::take(&mut there, known)? {
+            Some(head) => break head,
+            None => match coming.next() {
+                Some(piece) => there.extend_from_slice(piece),
+                None => return Ok(answer),
+            },
+        }
+    };
+    answer.head = Some((head.status.as_str().to_owned(), head.headers()));
+    let mut framing = head.body;
+    answer.complete = loop {
+        match framing.take(&mut there)? {
+            Part::Data(data) => answer.body.extend_from_slice(&data),
+            Part::End => break true,
+            Part::Wait => match coming.next() {
+                Some(piece) => there.extend_from_slice(piece),
+                None => break closes && framing.ends_with_connection(),
+            },
+        }
+    };
+    coming.for_each(|piece| there.extend_from_slice(piece));
+    answer.reusable = answer.complete && head.stays && there.is_empty() && !closes;
+    answer.rest = there.to_vec();
+    Ok(answer)
+}
+
+/// Checks that hyper accepts every response that our client accepts, with the same status, headers and body, and that hyper
+/// reuses the connection if ours does. A cached head makes no difference.
+pub fn client_answers(data: &[u8]) {
+    let mut known = None;
+    let (mut rest, mut answers) = (data.to_vec(), 0);
+    while !rest.is_empty() && answers < 8 {
+        let (cut, whole) = (pieces(&rest), [&rest[..]]);
+        let mut last = Err(FramingError(String::new()));
+        for (input, closes) in [(&cut[..], false), (&whole, false), (&cut, true)] {
+            let ours = read(input, &mut None, closes);
+            assert_eq!(read(input, &mut known, closes), ours, "with and without a cached head");
+            if let Ok(ours) = &ours {
+                compare(ours, &hyper_client::answer(input, closes));
+            }
+            last = ours;
+        }
+        // The remaining bytes are read as if they arrived on another connection.
+        rest = last.map(|answer| answer.rest).unwrap_or_default();
+        answers += 1;
+    }
+}
+
+fn compare(ours: &Answer, theirs: &hyper_client::Answer) {
+    let Some((status, headers)) = &ours.head else { return };
+    assert!(theirs.message.is_some(), "hyper refuses the head: {ours:?}");
+    let Some(message) = &theirs.message else { return };
+    assert_eq!((status, &without_length(headers)), (&message.start, &without_length(&message.headers)));
+    assert_eq!(ours.body.escape_ascii().to_string(), message.body.escape_ascii().to_string());
+    if ours.complete {
+        assert!(message.complete && !theirs.failed, "hyper does not accept this: {ours:?}");
+    }
+    assert!(!ours.reusable || theirs.reusable, "hyper would not keep the connection: {ours:?}");
+}
+
+/// Removes `Content-Length`: the body is compared instead.
+fn without_length(headers: &HeaderMap) -> HeaderMap {
+    let mut headers = headers.clone();
+    headers.remove("content-length");
+    headers
+}
+
+/// Checks that hyper reads a request that our client writes as exactly that one request, for any names and values.
+///
+/// The input consists of fields terminated by a zero byte: session, version, method, name, body, and pairs of name and value. A
+/// pair is an `Mcp-Param-NAME` header, whose name comes from a server's schema, or a configured header if the name starts with
+/// `!`.
+pub fn client_requests(data: &[u8]) {
+    let text = String::from_utf8_lossy(data);
+    let mut fields = text.split('\0');
+    let mut next = || fields.next().unwrap_or_default().to_owned();
+    let (session, version, method, name, body) = (next(), next(), next(), next(), next());
+    // hyper accepts at most 100 headers.
+    let rest: Vec<&str> = fields.take(64).collect();
+    let (mut configured, mut own) = (HeaderMap::new(), Vec::new());
+    for pair in rest.chunks_exact(2) {
+        match pair[0].strip_prefix('!') {
+            None => own.push((format!("Mcp-Param-{}", pair[0]), pair[1].to_owned())),
+            Some(name) => {
+                let parsed = (name.parse::<HeaderName>(), pair[1].parse::<HeaderValue>());
+                if let (Ok(name), Ok(value)) = parsed {
+                    configured.append(name, value);
+                }
+            }
+        }
+    }
+    // Only the owner can configure headers that affect framing; a server cannot.
+    for framing in ["connection", "transfer-encoding", "upgrade", "expect"] {
+        configured.remove(framing);
+    }
+    let Some(direct) = Url::parse("http://localhost:8/mcp?x=y").ok().as_ref().and_then(DirectClient::to)
+    else {
+        return;
+    };
+    let mut agreed = RequestHead::new(Some(&direct), &configured);
+    agreed.session = (!session.is_empty()).then(|| session.clone());
+    agreed.version = Some(if version.is_empty() { "2026-07-28".to_owned() } else { version });
+    agreed.put_into_lines(Some(&direct), &configured);
+    let name = (!name.is_empty()).then_some(name.as_str());
+    let request = OutgoingRequest {
+        id: 1,
+        method: &method,
+        name,
+        body: body.clone(),
+        headers: &own,
+        listener: None,
+        repeat: Repeat::default(),
+        principal: None,
+    };
+    let mut bytes = agreed.head(Some(&request), 0).to_vec();
+    let length = Digits::of(body.len() as u64);
+    for part in ["content-length: ", length.as_str(), "\r\n\r\n", &body] {
+        bytes.extend_from_slice(part.as_bytes());
+    }
+    let written = bytes.escape_ascii().to_string();
+    let seen = hyper_peer::requests(&pieces(&bytes));
+    assert_eq!(seen.len(), 1, "{written}");
+    let Some(seen) = seen.first() else { return };
+    assert_eq!(seen.start, "POST /mcp?x=y HTTP/1.1", "{written}");
+    assert!(seen.complete && seen.body == body.as_bytes(), "{written}");
+    let usual = ["host", "user-agent", "content-type", "accept", "content-length"];
+    let of_protocol = ["mcp-session-id", "mcp-protocol-version", "mcp-method", "mcp-name"];
+    for (name, value) in &seen.headers {
+        let (name, value) = (name.as_str(), value.as_bytes());
+        let is_own = own.iter().any(|(own, said)| {
+            own.eq_ignore_ascii_case(name) && said.trim_matches([' ', '\t']).as_bytes() == value
+        });
+        let is_configured = configured.get_all(name).iter().any(|one| one.as_bytes().trim_ascii() == value);
+        assert!(
+            usual.contains(&name) || of_protocol.contains(&name) || is_own || is_configured,
+            "{name} in {written}"
+        );
+    }
+    let said = |name: &str| seen.headers.get(name).map(HeaderValue::as_bytes);
+    let trimmed = session.trim_matches([' ', '\t']);
+    let is_sent = !session.is_empty() && headers::is_plain(&session);
+    assert_eq!(said("mcp-session-id"), is_sent.then_some(trimmed.as_bytes()), "{written}");
+}

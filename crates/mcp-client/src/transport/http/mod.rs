@@ -1,0 +1,354 @@
+//! Streamable HTTP transport: every message is a POST request. `answer` reads the responses.
+
+pub(super) mod answer;
+pub(crate) mod client;
+mod connect;
+mod direct;
+mod framing;
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) mod fuzzing;
+mod request_head;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use arc_swap::ArcSwap;
+use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap};
+use reqwest::{Client, RequestBuilder, Response};
+use tokio::sync::Semaphore;
+use tokio_util::sync::{CancellationToken, DropGuard};
+use tokio_util::task::TaskTracker;
+use toolhub_client_config::HttpSpec;
+use toolhub_core::ports::boxed;
+use toolhub_core::{BoxFuture, Effect, RawJson, RawObject};
+use toolhub_mcp_wire::{McpError, wire};
+use toolhub_oauth::Authorizer;
+use toolhub_oauth::http_client::CONNECT_DEADLINE;
+use url::Url;
+
+use super::{Inbox, OutgoingRequest, Repeat, Transport};
+use crate::config::Permitted;
+use answer::{Cursor, ENDINGS, Waiting, content_type};
+use client::client_for;
+use client::header_map;
+use client::parse_url;
+use client::send_error;
+use direct::{Answer, DirectClient, SHORT};
+use request_head::RequestHead;
+
+/// How often the pause before the GET stream is reopened doubles while the server cannot be reached: 500 ms to 32 s.
+const MAX_DOUBLINGS: u32 = 6;
+/// Timeout for cancellations and for ending a session.
+const FAREWELL: Duration = Duration::from_secs(2);
+
+/// The transport to an HTTP endpoint.
+pub(crate) struct Http {
+    inner: Arc<Inner>,
+    /// Cancels the background tasks on drop.
+    _closing: DropGuard,
+}
+
+struct Inner {
+    url: Url,
+    direct: Option<Arc<DirectClient>>,
+    headers: HeaderMap,
+    authorizer: Option<Arc<dyn Authorizer>>,
+    /// The negotiated version and session, with the headers that follow from them.
+    agreed: ArcSwap<RequestHead>,
+    inbox: Arc<dyn Inbox>,
+    tasks: TaskTracker,
+    closing: CancellationToken,
+    /// Limits the streams that are drained after their answer.
+    endings: Arc<Semaphore>,
+}
+
+impl std::fmt::Debug for Http {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Http").field("url", &self.inner.url.as_str()).finish_non_exhaustive()
+    }
+}
+
+impl Http {
+    /// Creates the transport without sending anything. `authorizer` provides access tokens.
+    pub(crate) fn new(
+        spec: &Permitted<HttpSpec>,
+        authorizer: Option<Arc<dyn Authorizer>>,
+        inbox: Arc<dyn Inbox>,
+        tasks: &TaskTracker,
+    ) -> Result<Self, McpError> {
+        let (url, headers) = (parse_url(&spec.url)?, header_map(&spec.headers)?);
+        client_for(&url)?;
+        let (tasks, closing) = (tasks.clone(), CancellationToken::new());
+        let guard = closing.clone().drop_guard();
+        let endings = Arc::new(Semaphore::new(ENDINGS));
+        let direct = DirectClient::to(&url).map(Arc::new);
+        let agreed = ArcSwap::from_pointee(RequestHead::new(direct.as_deref(), &headers));
+        let inner = Inner { url, direct, headers, authorizer, agreed, inbox, tasks, closing, endings };
+        Ok(Self { inner: Arc::new(inner), _closing: guard })
+    }
+
+    /// Sets the `MCP-Protocol-Version` header of all further requests.
+    pub(crate) fn speak(&self, version: Option<&str>) {
+        self.inner.agree(|agreed| agreed.version = version.map(str::to_owned));
+    }
+
+    /// Opens the GET stream for unsolicited messages of a legacy server (2025-11-25, transports: listening) and reopens it when
+    /// it ends or cannot be reached. Stops if the server does not offer one.
+    pub(crate) fn listen(&self) {
+        let inner = Arc::clone(&self.inner);
+        self.inner.while_open(async move {
+            let mut cursor = Cursor::default();
+            let mut failures = 0;
+            loop {
+                match inner.open_stream(cursor.id.as_deref()).await {
+                    Ok(Some(response)) => {
+                        failures = 0;
+                        let _ = inner.read_events(response, &mut cursor, None).await;
+                    }
+                    Ok(None) => break,
+                    Err(_) => failures += 1,
+                }
+                let backoff = cursor.pause.saturating_mul(1 << failures.min(MAX_DOUBLINGS));
+                tokio::time::sleep(backoff).await;
+            }
+        });
+    }
+
+    /// Whether the server has assigned a session.
+    pub(crate) fn has_session(&self) -> bool {
+        self.inner.agreed.load().session.is_some()
+    }
+
+    /// Ends the session of a legacy server with DELETE (2025-11-25, transports: session management).
+    pub(crate) fn end_session(&self) {
+        let inner = Arc::clone(&self.inner);
+        if self.has_session() {
+            self.inner.farewell(async move {
+                if let Ok(client) = inner.client() {
+                    let request = inner.dressed(client.delete(inner.url.clone()));
+                    let _ = inner.send(request, Repeat::Safe).await;
+                }
+            });
+        }
+    }
+}
+
+impl Transport for Http {
+    fn request<'a>(&'a self, mut request: OutgoingRequest<'a>) -> BoxFuture<'a, Result<RawJson, McpError>> {
+        boxed(|| async move {
+            let told = !matches!(request.method, "initialize" | "server/discover");
+            let mut guard = CancelOnDrop { http: self, id: told.then_some(request.id) };
+            request.leaves();
+            let body = std::mem::take(&mut request.body);
+            let answer = match self.inner.post(body, Some(&request)).await {
+                Ok(answer) => answer,
+                Err(error) => {
+                    guard.id = None;
+                    return Err(error);
+                }
+            };
+            if request.method == "initialize" {
+                self.inner.join_session(&answer.headers());
+            }
+            let waiting = Waiting { id: request.id, listener: request.listener };
+            let answer = match answer {
+                Answer::Whole(head, body, kept) if head.plain_json => {
+                    let answer = self.inner.answer_in(waiting, &body);
+                    // The connection is reused only after a matching response: a mismatch means that requests and responses are
+                    // out of step.
+                    if answer.is_match() {
+                        kept.give_back(self.inner.direct.as_ref());
+                    }
+                    answer.into_result()
+                }
+                other => Box::pin(self.inner.answer_to(waiting, other.far())).await,
+            };
+            guard.id = None;
+            answer
+        })
+    }
+
+    fn notify(&self, body: String) -> BoxFuture<'_, Result<(), McpError>> {
+        Box::pin(async move {
+            self.inner.post(body, None).await?.done(self.inner.direct.as_ref());
+            Ok(())
+        })
+    }
+
+    fn is_open(&self) -> bool {
+        true
+    }
+}
+
+/// Under which conditions a message may be repeated; notifications and responses only if they were refused unprocessed.
+fn repeat_of(about: Option<&OutgoingRequest<'_>>) -> Repeat {
+    about.map_or(Repeat::IfUnprocessed, |request| request.repeat)
+}
+
+struct CancelOnDrop<'a> {
+    http: &'a Http,
+    id: Option<u64>,
+}
+
+impl Drop for CancelOnDrop<'_> {
+    fn drop(&mut self) {
+        // A modern server detects the closed stream; a legacy one needs a notification (2025-11-25, utilities/cancellation).
+        let Some(id) = self.id.filter(|_| !self.http.inner.is_modern()) else { return };
+        let params = RawObject::default().with("requestId", id).with("reason", "the caller went away");
+        let body = wire::notification("notifications/cancelled", &params);
+        let inner = Arc::clone(&self.http.inner);
+        self.http.inner.farewell(async move {
+            if let Ok(answer) = inner.post(body, None).await {
+                answer.done(inner.direct.as_ref());
+            }
+        });
+    }
+}
+
+impl Inner {
+    fn is_modern(&self) -> bool {
+        self.agreed.load().is_modern()
+    }
+
+    /// Changes the negotiated values.
+    fn agree(&self, change: impl Fn(&mut RequestHead)) {
+        self.agreed.rcu(|agreed| {
+            let mut agreed = RequestHead::clone(agreed);
+            change(&mut agreed);
+            agreed.put_into_lines(self.direct.as_deref(), &self.headers);
+            agreed
+        });
+    }
+
+    /// Spawns a task that is cancelled when the transport is dropped.
+    fn while_open(&self, work: impl Future<Output = ()> + Send + 'static) {
+        let closing = self.closing.clone();
+        self.tasks.spawn(async move {
+            tokio::select! {
+                () = closing.cancelled() => {}
+                () = work => {}
+            }
+        });
+    }
+
+    /// Spawns `farewell` with a timeout; it may outlive the transport. Does nothing outside a runtime.
+    fn farewell(&self, farewell: impl Future<Output = ()> + Send + 'static) {
+        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+            let bounded = async move {
+                let _ = tokio::time::timeout(FAREWELL, farewell).await;
+            };
+            self.tasks.spawn_on(bounded, &runtime);
+        }
+    }
+
+    /// Answers a request of the server.
+    fn question(
+        self: &Arc<Self>,
+        id: RawJson,
+        (method, params): (String, Option<RawJson>),
+        via: Option<u64>,
+    ) {
+        let inner = Arc::clone(self);
+        self.while_open(async move {
+            let outcome = inner.inbox.request(method, params, via).await;
+            let sent = inner.post(wire::answer(id, &outcome), None);
+            if let Ok(Ok(answer)) = tokio::time::timeout(CONNECT_DEADLINE, sent).await {
+                answer.done(inner.direct.as_ref());
+            }
+        });
+    }
+
+    /// Adds the headers that every request carries.
+    fn dressed(&self, mut request: RequestBuilder) -> RequestBuilder {
+        request = request.headers(self.headers.clone());
+        let agreed = self.agreed.load();
+        if let Some(session) = &agreed.session {
+            request = request.header("Mcp-Session-Id", session);
+        }
+        if let Some(version) = &agreed.version {
+            request = request.header("MCP-Protocol-Version", version);
+        }
+        request
+    }
+
+    /// The client for requests to the endpoint.
+    fn client(&self) -> Result<Client, McpError> {
+        client_for(&self.url)
+    }
+
+    /// Sends a request, with an access token if the server requires one.
+    async fn send(&self, request: RequestBuilder, repeat: Repeat) -> Result<Response, McpError> {
+        toolhub_oauth::send(request, self.authorizer.as_ref(), repeat, |error| send_error(error, &self.url))
+            .await
+    }
+
+    /// Posts one message; an error status is an error. `about` is the request, or `None` for notifications and responses.
+    async fn post(&self, body: String, about: Option<&OutgoingRequest<'_>>) -> Result<Answer, McpError> {
+        let stranger = self.authorizer.as_ref().is_none_or(|authorizer| authorizer.is_stranger());
+        if let Some(direct) = self.direct.as_ref().filter(|_| stranger) {
+            let room = if body.len() <= SHORT { body.len() } else { 0 };
+            let head = self.agreed.load().head(about, room);
+            if let Some(answer) = direct.post(head, &body).await? {
+                let status = answer.status();
+                if status.is_success() {
+                    return Ok(answer);
+                }
+                // Logins and redirects are handled by the general client, which sends the message again.
+                let elsewhere = matches!(status.as_u16(), 307 | 308 | 401 | 403);
+                if !elsewhere || !repeat_of(about).allows(status, &answer.headers()) {
+                    let id = about.map(|request| request.id);
+                    return Box::pin(self.error_status(answer.far(), id)).await.map(Answer::Stream);
+                }
+            }
+        }
+        let extra = self.agreed.load().extra(about);
+        Box::pin(self.post_far(body, extra, about)).await.map(Answer::Stream)
+    }
+
+    async fn post_far(
+        &self,
+        body: String,
+        extra: HeaderMap,
+        about: Option<&OutgoingRequest<'_>>,
+    ) -> Result<Response, McpError> {
+        let request = self
+            .dressed(self.client()?.post(self.url.clone()))
+            .header(CONTENT_TYPE, "application/json")
+            .header(ACCEPT, "application/json, text/event-stream");
+        let response = self.send(request.headers(extra).body(body), repeat_of(about)).await?;
+        match response.status() {
+            status if status.is_success() => Ok(response),
+            _ => self.error_status(response, about.map(|request| request.id)).await,
+        }
+    }
+
+    /// Opens the GET stream for unsolicited messages; `None` if the server does not offer one.
+    /// Opens the GET stream. Returns `None` if the server does not offer one, and an error if it cannot be reached at the moment.
+    async fn open_stream(&self, last: Option<&str>) -> Result<Option<Response>, McpError> {
+        let request = self.client()?.get(self.url.clone());
+        let mut request = self.dressed(request).header(ACCEPT, "text/event-stream");
+        if let Some(last) = last {
+            request = request.header("Last-Event-ID", last);
+        }
+        let response = self.send(request, Repeat::Safe).await?;
+        let status = response.status();
+        if matches!(status.as_u16(), 502..=504) {
+            let (body, retry_after, effect) = (String::new(), None, Effect::None);
+            return Err(McpError::Http { status: status.as_u16(), body, retry_after, effect });
+        }
+        let offered = status.is_success() && content_type(&response) == "text/event-stream";
+        Ok(offered.then_some(response))
+    }
+
+    /// Takes the session id from the response to `initialize`. Some servers also send one with the error to the probe; that one
+    /// is ignored.
+    fn join_session(&self, headers: &HeaderMap) {
+        let named = headers.get("mcp-session-id").and_then(|value| value.to_str().ok());
+        self.agree(|agreed| agreed.session = named.map(str::to_owned));
+    }
+}
+
+#[cfg(test)]
+mod attacks;
+#[cfg(test)]
+mod tests;

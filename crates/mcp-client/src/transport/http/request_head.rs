@@ -1,0 +1,119 @@
+//! The negotiated version and session of an HTTP transport, and the header lines that follow from them. Serialized once, since
+//! every request carries them.
+
+use reqwest::header::{
+    ACCEPT, CONTENT_LENGTH, CONTENT_TYPE, HOST, HeaderMap, HeaderName, HeaderValue, USER_AGENT,
+};
+
+use toolhub_core::write_buffer::WriteBuffer;
+use toolhub_mcp_wire::era::MODERN;
+use toolhub_mcp_wire::headers::{encode, is_plain};
+
+use super::direct::DirectClient;
+use crate::transport::OutgoingRequest;
+
+/// Reserved space for the header lines of one request, in bytes.
+const ROOM: usize = 256;
+
+/// The negotiated values.
+#[derive(Debug, Clone, Default)]
+pub(super) struct RequestHead {
+    /// The `Mcp-Session-Id` of a legacy server.
+    pub(super) session: Option<String>,
+    /// The protocol version; no header is sent while it is `None`.
+    pub(super) version: Option<String>,
+    /// Whether the version is a modern one.
+    modern: bool,
+    /// The serialized start of every request of the direct client.
+    lines: Vec<u8>,
+}
+
+impl RequestHead {
+    pub(super) fn new(direct: Option<&DirectClient>, headers: &HeaderMap) -> Self {
+        let mut agreed = Self::default();
+        agreed.put_into_lines(direct, headers);
+        agreed
+    }
+
+    pub(super) fn is_modern(&self) -> bool {
+        self.modern
+    }
+
+    /// Serializes the lines again. Configured headers are kept, except those that the transport sets itself.
+    pub(super) fn put_into_lines(&mut self, direct: Option<&DirectClient>, headers: &HeaderMap) {
+        self.modern = self.version.as_deref().is_some_and(|version| MODERN.contains(&version));
+        let Some(direct) = direct else { return };
+        let ours = [ACCEPT, CONTENT_TYPE, CONTENT_LENGTH];
+        let configured = headers.iter().filter(|(name, _)| !ours.contains(name) && !is_of_protocol(name));
+        let mut lines = format!("POST {} HTTP/1.1\r\n", direct.target).into_bytes();
+        for (name, value) in configured {
+            line(&mut lines, name.as_str(), value.as_bytes());
+        }
+        if !headers.contains_key(HOST) {
+            line(&mut lines, "host", direct.authority.as_bytes());
+        }
+        if !headers.contains_key(USER_AGENT) {
+            line(&mut lines, "user-agent", toolhub_oauth::http_client::USER_AGENT.as_bytes());
+        }
+        line(&mut lines, "content-type", b"application/json");
+        line(&mut lines, "accept", b"application/json, text/event-stream");
+        let said = [("mcp-session-id", &self.session), ("mcp-protocol-version", &self.version)];
+        for (name, value) in said {
+            if let Some(value) = value.as_deref().filter(|value| is_plain(value)) {
+                line(&mut lines, name, value.as_bytes());
+            }
+        }
+        self.lines = lines;
+    }
+
+    /// The head of a request for the direct client without its last line, with `room` bytes reserved.
+    pub(super) fn head(&self, about: Option<&OutgoingRequest<'_>>, room: usize) -> WriteBuffer {
+        let mut head = WriteBuffer::acquire();
+        head.reserve(self.lines.len() + ROOM + room);
+        head.extend_from_slice(&self.lines);
+        let Some(request) = about.filter(|_| self.is_modern()) else { return head };
+        if is_plain(request.method) {
+            line(&mut head, "mcp-method", request.method.as_bytes());
+        }
+        if let Some(name) = request.name {
+            line(&mut head, "mcp-name", encode(name).as_bytes());
+        }
+        for (name, value) in request.headers {
+            if is_name(name) && is_plain(value) {
+                line(&mut head, name, value.as_bytes());
+            }
+        }
+        head
+    }
+
+    /// The additional headers of a request for the general client.
+    pub(super) fn extra(&self, about: Option<&OutgoingRequest<'_>>) -> HeaderMap {
+        let mut map = HeaderMap::new();
+        let Some(request) = about.filter(|_| self.is_modern()) else { return map };
+        let name = request.name.map(|name| ("mcp-name", encode(name)));
+        let headers = request.headers.iter().map(|(name, value)| (name.as_str(), value.into()));
+        for (name, value) in [("mcp-method", request.method.into())].into_iter().chain(name).chain(headers) {
+            if let (Ok(name), Ok(value)) = (name.parse::<HeaderName>(), value.parse::<HeaderValue>()) {
+                map.insert(name, value);
+            }
+        }
+        map
+    }
+}
+
+fn is_of_protocol(name: &HeaderName) -> bool {
+    let own = ["mcp-session-id", "mcp-protocol-version", "mcp-method", "mcp-name"];
+    own.contains(&name.as_str()) || name.as_str().starts_with("mcp-param-")
+}
+
+/// Whether the text is a valid header name.
+fn is_name(name: &str) -> bool {
+    let fits = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
+    !name.is_empty() && (name.bytes().all(fits) || name.parse::<HeaderName>().is_ok())
+}
+
+fn line(to: &mut Vec<u8>, name: &str, value: &[u8]) {
+    for part in [name.as_bytes(), b": ", value, b"\r\n"] {
+        to.extend_from_slice(part);
+    }
+}

@@ -1,0 +1,165 @@
+//! The client's side of a link to a running hub (see `crate::relay`): a transport over the hub's connection to the server.
+
+use std::fmt::Write as _;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::io::{AsyncWriteExt as _, BufReader, ReadHalf, WriteHalf};
+use tokio_util::task::TaskTracker;
+use toolhub_core::lang::LocalizedText;
+use toolhub_core::{BoxFuture, RawJson, ServerId};
+use toolhub_mcp_wire::McpError;
+use toolhub_mcp_wire::wire::{self, on_one_line};
+
+use super::lines::{Line, Lines, MAX_LINE_BYTES};
+use super::mux::{Callers, Mux};
+use super::pipe_writer::PipeWriter;
+use super::{Inbox, OutgoingRequest, Repeat, Transport};
+use crate::connection::Greeting;
+use crate::relay::{FAILED, Failure, Forwarding, HELLO_TIMEOUT, Hello, RelayStream, Welcome};
+
+/// How long a write to a link may block.
+const WRITE_TIMEOUT: Duration = Duration::from_secs(30);
+
+type Stream = Box<dyn RelayStream>;
+type Outlet = Arc<PipeWriter<WriteHalf<Stream>>>;
+type Reader = Lines<BufReader<ReadHalf<Stream>>>;
+
+/// A link whose server is connected.
+pub(crate) struct Link {
+    reader: Reader,
+    writer: WriteHalf<Stream>,
+    pub(crate) greeting: Greeting,
+}
+
+/// The reason why there is no link.
+pub(crate) enum NoLink {
+    /// The hub cannot be used; nothing was sent to the server.
+    Unusable(LocalizedText),
+    /// The hub matches, but could not connect to the server.
+    Failed(McpError),
+}
+
+/// Requests a link to a server. The caller applies the connect timeout; a hub that does not answer at all is given up after
+/// [`HELLO_TIMEOUT`].
+pub(crate) async fn open(stream: Stream, hello: &Hello, server: &ServerId) -> Result<Link, NoLink> {
+    let silent = || NoLink::Unusable(LocalizedText::new("it does not answer", "它没有响应"));
+    let ended = || NoLink::Unusable(LocalizedText::new("it ended", "它已结束"));
+    let (reader, mut writer) = tokio::io::split(stream);
+    let mut reader = Lines::new(BufReader::with_capacity(64 << 10, reader), MAX_LINE_BYTES);
+    let mut text = RawJson::of(hello).get().to_owned();
+    text.push('\n');
+    let greet = async {
+        writer.write_all(text.as_bytes()).await.ok()?;
+        next(&mut reader).await
+    };
+    let first = tokio::time::timeout(HELLO_TIMEOUT, greet).await.map_err(|_| silent())?;
+    match first.ok_or_else(ended)? {
+        Welcome::Connecting => {}
+        Welcome::Refused { en, zh } => return Err(NoLink::Unusable(LocalizedText::new(en, zh))),
+        Welcome::Ready { .. } | Welcome::Failed { .. } => return Err(silent()),
+    }
+    match next(&mut reader).await.ok_or_else(ended)? {
+        Welcome::Failed { failure } => Err(NoLink::Failed(failure.into_error(server))),
+        welcome => {
+            let greeting = welcome.greeting().ok_or_else(silent)?;
+            Ok(Link { reader, writer, greeting })
+        }
+    }
+}
+
+async fn next(reader: &mut Reader) -> Option<Welcome> {
+    match reader.next().await {
+        Line::Whole(line) => serde_json::from_slice(&line).ok(),
+        Line::TooLong(_) | Line::End => None,
+    }
+}
+
+/// The transport to a server through a hub.
+pub(crate) struct Relayed {
+    callers: Callers<Outlet>,
+    server: ServerId,
+}
+
+impl Relayed {
+    /// Starts to read the link; requests and notifications of the server go to `inbox`.
+    pub(crate) fn new(link: Link, server: ServerId, inbox: Arc<dyn Inbox>, tasks: &TaskTracker) -> Self {
+        let Link { reader, writer, .. } = link;
+        let outlet = Arc::new(PipeWriter::new(writer));
+        let (callers, mux) = Callers::new(Arc::clone(&outlet), inbox);
+        tasks.spawn(read(reader, mux, outlet));
+        Self { callers, server }
+    }
+}
+
+fn hub_ended() -> LocalizedText {
+    LocalizedText::new("the running `toolhub serve` ended", "正在运行的 `toolhub serve` 已结束")
+}
+
+fn gone() -> McpError {
+    McpError::connect(hub_ended())
+}
+
+impl Transport for Relayed {
+    fn request<'a>(&'a self, mut request: OutgoingRequest<'a>) -> BoxFuture<'a, Result<RawJson, McpError>> {
+        let forwarding = Forwarding {
+            name: request.name.map(str::to_owned),
+            headers: request.headers.to_vec(),
+            repeatable: request.repeat == Repeat::Safe,
+        };
+        request.body = with_forwarding(on_one_line(request.body), &forwarding);
+        Box::pin(async move {
+            match self.callers.request(request, gone).await {
+                Err(McpError::Rpc { code: FAILED, data: Some(data), message }) => {
+                    let failure = data.decode::<Failure>().map(|failure| failure.into_error(&self.server));
+                    Err(failure.unwrap_or(McpError::Unreadable { detail: message }))
+                }
+                answer => answer,
+            }
+        })
+    }
+
+    fn notify(&self, body: String) -> BoxFuture<'_, Result<(), McpError>> {
+        Box::pin(std::future::ready(self.callers.notify(on_one_line(body), gone)))
+    }
+
+    fn is_open(&self) -> bool {
+        self.callers.is_open()
+    }
+}
+
+/// Adds `forwarding` as the last member of the message.
+fn with_forwarding(mut body: String, forwarding: &Forwarding) -> String {
+    if body.ends_with('}') {
+        body.pop();
+        let _ = write!(body, ",\"forwarding\":{}}}", RawJson::of(forwarding));
+    }
+    body
+}
+
+/// Reads a link until either side closes it. Unanswered requests may have taken effect.
+async fn read(mut reader: Reader, mut mux: Mux<Outlet>, outlet: Outlet) {
+    let unneeded = mux.unneeded();
+    let reading = async {
+        loop {
+            match reader.next().await {
+                Line::Whole(line) => drop(mux.receive(&line.into())),
+                Line::TooLong(start) => {
+                    let detail = format!("a line of more than {} MiB", MAX_LINE_BYTES >> 20);
+                    mux.misread(wire::guess_id(&start), detail);
+                }
+                Line::End => return,
+            }
+        }
+    };
+    let is_over = tokio::select! {
+        () = unneeded.cancelled() => false,
+        () = reading => true,
+        _ = outlet.drive(WRITE_TIMEOUT) => true,
+    };
+    if is_over {
+        mux.end();
+        mux.fail_all(&McpError::Lost { cause: hub_ended(), stderr: Vec::new(), exit: None });
+    }
+    outlet.close();
+}

@@ -1,0 +1,222 @@
+//! The interface between the gateway and the hub behind it.
+
+use std::collections::HashMap;
+use std::sync::{Arc, OnceLock};
+
+use tokio::sync::broadcast;
+use toolhub_core::{BoxFuture, CallerHandle, RawJson, RawObject, ServerId};
+use toolhub_mcp_wire::headers::{self, Mirrored};
+use toolhub_mcp_wire::{Era, Offer};
+
+use crate::methods::Handed;
+
+/// A JSON-RPC error.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RpcError {
+    /// The error code.
+    pub code: i64,
+    /// The error message.
+    pub message: String,
+    /// Additional data, as JSON.
+    pub data: Option<String>,
+}
+
+/// The method does not exist.
+pub(crate) const METHOD_NOT_FOUND: i64 = -32601;
+/// The params are invalid.
+pub(crate) const INVALID_PARAMS: i64 = -32602;
+/// The message is not a valid request.
+pub(crate) const INVALID_REQUEST: i64 = -32600;
+/// The message is not valid JSON.
+pub(crate) const PARSE_ERROR: i64 = -32700;
+
+impl RpcError {
+    /// Creates an error without data.
+    pub fn new(code: i64, message: impl Into<String>) -> Self {
+        Self { code, message: message.into(), data: None }
+    }
+
+    /// Creates an error for invalid params.
+    pub fn invalid_params(message: impl Into<String>) -> Self {
+        Self::new(INVALID_PARAMS, message)
+    }
+
+    /// Creates an error for an unknown method.
+    pub fn no_method(method: &str) -> Self {
+        Self::new(METHOD_NOT_FOUND, format!("method not found: {method}"))
+    }
+
+    /// Adds data to the error.
+    #[must_use]
+    pub fn with_data(mut self, data: impl Into<RawJson>) -> Self {
+        self.data = Some(data.into().get().to_owned());
+        self
+    }
+}
+
+/// A change that clients may be notified of.
+#[derive(Debug, Clone)]
+pub enum News {
+    /// The list of tools has changed.
+    Tools,
+    /// The list of prompts has changed.
+    Prompts,
+    /// The list of resources has changed.
+    Resources,
+    /// A resource has changed.
+    Updated {
+        /// The URI of the resource.
+        uri: Arc<str>,
+        /// The params of the notification.
+        params: RawJson,
+    },
+}
+
+/// The list of tools, serialized once for all clients.
+#[derive(Debug)]
+pub struct ToolList {
+    /// The result for legacy clients.
+    pub(crate) legacy: RawJson,
+    /// The result for modern clients, serialized on first use.
+    modern: OnceLock<RawJson>,
+    /// All definitions, by the name under which they are offered.
+    pub(crate) definitions: HashMap<String, RawJson>,
+    /// The parameters that must also be sent as headers, by tool.
+    pub(crate) mirrored: HashMap<String, Vec<Mirrored>>,
+}
+
+impl PartialEq for ToolList {
+    fn eq(&self, other: &Self) -> bool {
+        self.legacy.get() == other.legacy.get()
+    }
+}
+
+/// How long a modern client may cache a list. It is notified of changes nevertheless.
+pub(crate) const LIST_TTL_MS: u64 = 60_000;
+/// The member of `_meta` that names the servers whose part of a list is missing.
+const INCOMPLETE: &str = "toolhub/incomplete";
+
+impl ToolList {
+    /// Creates the list of these definitions, each with the name under which it is offered and whether it is listed.
+    /// Tools that are not listed can still be described and called.
+    pub fn new<'a>(definitions: impl IntoIterator<Item = (&'a str, &'a RawJson, bool)>) -> Self {
+        let (mut listed, mut mirrored, mut all) = (Vec::new(), HashMap::new(), HashMap::new());
+        for (name, definition, is_listed) in definitions {
+            if is_listed {
+                listed.push(definition.get());
+            }
+            all.insert(name.to_owned(), definition.clone());
+            let marks = definition
+                .object()
+                .and_then(|members| headers::mirrored(members.get("inputSchema")?).ok())
+                .unwrap_or_default();
+            if !marks.is_empty() {
+                mirrored.insert(name.to_owned(), marks);
+            }
+        }
+        // Lists are long and long-lived, so no spare capacity is kept.
+        let legacy = whole(&[r#"{"tools":["#, &listed.join(","), "]}"]);
+        Self { legacy, modern: OnceLock::new(), definitions: all, mirrored }
+    }
+
+    /// Returns the result for modern clients.
+    pub(crate) fn modern(&self) -> &RawJson {
+        self.modern.get_or_init(|| {
+            let inside = self.legacy.get().strip_suffix('}').unwrap_or_default();
+            whole(&[inside, ",", &modern_list_tail(), "}"])
+        })
+    }
+}
+
+fn whole(parts: &[&str]) -> RawJson {
+    RawJson::parse(parts.concat()).unwrap_or_else(|_| RawJson::empty_object())
+}
+
+/// The members of a modern list beside its items.
+fn modern_list_tail() -> String {
+    modern_tail(RawObject::default(), LIST_TTL_MS)
+}
+
+fn modern_tail(meta: RawObject, ttl_ms: u64) -> String {
+    let meta =
+        meta.with("io.modelcontextprotocol/serverInfo", RawJson::of(&toolhub_mcp_wire::era::client_info()));
+    let meta = meta.into_raw();
+    format!(r#""resultType":"complete","ttlMs":{ttl_ms},"cacheScope":"private","_meta":{meta}"#)
+}
+
+impl Offered {
+    /// Returns the result of a list request. If the part of a server is missing, the result names that server in `_meta`
+    /// and must not be cached.
+    pub(crate) fn result(&self, offer: Offer, era: Era) -> RawJson {
+        let incomplete = !self.missing.is_empty();
+        let missing: Vec<&str> = self.missing.iter().map(ServerId::as_str).collect();
+        let meta = match incomplete {
+            true => RawObject::default().with(INCOMPLETE, RawJson::of(&missing)),
+            false => RawObject::default(),
+        };
+        let tail = match era {
+            Era::Modern => format!(",{}", modern_tail(meta, if incomplete { 0 } else { LIST_TTL_MS })),
+            Era::Legacy if incomplete => format!(r#","_meta":{}"#, meta.into_raw()),
+            Era::Legacy => String::new(),
+        };
+        whole(&["{\"", offer.key(), "\":", RawJson::of(&self.items).get(), &tail, "}"])
+    }
+}
+
+/// A list of prompts, resources or resource templates.
+#[derive(Debug, Clone, Default)]
+pub struct Offered {
+    /// The items, as the servers sent them.
+    pub items: Vec<RawJson>,
+    /// The servers whose part of the list is unknown.
+    pub missing: Vec<ServerId>,
+}
+
+/// A tool call of a client.
+#[derive(Debug)]
+pub struct GatewayCall {
+    /// The name under which the tool is offered.
+    pub name: String,
+    /// The arguments, as received.
+    pub arguments: RawJson,
+    /// The client that makes the call.
+    pub caller: CallerHandle,
+}
+
+/// A request that is forwarded to a server.
+#[derive(Debug)]
+pub struct Handover {
+    /// The method.
+    pub method: Handed,
+    /// The params, without `_meta`.
+    pub params: RawObject,
+    /// The client that makes the request.
+    pub caller: CallerHandle,
+}
+
+/// The hub behind a gateway.
+pub trait Backend: Send + Sync {
+    /// Returns the current list of tools.
+    fn tools(&self) -> Arc<ToolList>;
+
+    /// Waits until the tools are known, within a short time.
+    fn settled(&self) -> BoxFuture<'_, ()>;
+
+    /// Returns the instructions for the model.
+    fn instructions(&self) -> Option<String>;
+
+    /// Calls a tool. Returns the result of its source, or a tool error that a model can read.
+    fn call(&self, call: GatewayCall) -> BoxFuture<'_, Result<RawJson, RpcError>>;
+
+    /// Lists prompts, resources or resource templates.
+    fn offers(&self, offer: Offer) -> BoxFuture<'_, Result<Offered, RpcError>>;
+
+    /// Forwards a request to the server that is responsible for it.
+    fn hand_over(&self, request: Handover) -> BoxFuture<'_, Result<RawJson, RpcError>>;
+
+    /// Subscribes to a resource, or unsubscribes from it.
+    fn watch<'a>(&'a self, uri: &'a str, wanted: bool) -> BoxFuture<'a, Result<(), RpcError>>;
+
+    /// Returns a receiver of changes.
+    fn news(&self) -> broadcast::Receiver<News>;
+}

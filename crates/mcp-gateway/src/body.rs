@@ -1,0 +1,114 @@
+//! The JSON body of a response. A result is serialized only when it is written: nearly every response is one, and is
+//! appended directly to its HTTP head.
+
+use bytes::Bytes;
+use toolhub_core::RawJson;
+
+use crate::backend::RpcError;
+use crate::budget::Exhausted;
+use crate::message::refusal;
+use crate::running::Served;
+
+/// Results longer than this are sent without copying.
+const LONG: usize = 16 << 10;
+/// The constant parts around an id and a result.
+const AROUND: [&str; 3] = [r#"{"jsonrpc":"2.0","id":"#, r#","result":"#, "}"];
+
+/// The body of a response.
+#[derive(Debug, Default)]
+pub enum Body {
+    /// An empty body.
+    #[default]
+    None,
+    /// A serialized JSON text.
+    Text(String),
+    /// The successful result of a request.
+    Result {
+        /// The request id.
+        id: RawJson,
+        /// The result.
+        result: RawJson,
+    },
+}
+
+impl Body {
+    /// Creates the body for the result of a request.
+    pub(super) fn of(id: RawJson, served: Served) -> Self {
+        match served {
+            Ok(result) => Self::Result { id, result },
+            Err(error) => Self::refusal(Some(&id), &error),
+        }
+    }
+
+    pub(super) fn refusal(id: Option<&RawJson>, error: &RpcError) -> Self {
+        Self::Text(refusal(id, error))
+    }
+
+    /// Returns the error that replaces this body if the principal's budget of unread bytes is exhausted.
+    pub fn dropped(&self, exhausted: Exhausted) -> Self {
+        let id = if let Self::Result { id, .. } = self { Some(id) } else { None };
+        let why = format!("the request was executed, but its answer was dropped: {exhausted}");
+        Self::refusal(id, &RpcError { message: why, ..exhausted.into() })
+    }
+
+    /// Returns the parts of the text in order.
+    pub fn parts(&self) -> [&str; 5] {
+        match self {
+            Self::None => [""; 5],
+            Self::Text(text) => [text, "", "", "", ""],
+            Self::Result { id, result } => [AROUND[0], id.get(), AROUND[1], result.get(), AROUND[2]],
+        }
+    }
+
+    /// Returns the length in bytes.
+    pub fn len(&self) -> usize {
+        self.parts().iter().map(|part| part.len()).sum()
+    }
+
+    /// Returns whether the body is empty.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Converts the body into owned pieces. A long result is not copied.
+    pub fn into_pieces(self) -> Vec<Bytes> {
+        match self {
+            Self::None => Vec::new(),
+            Self::Result { id, result } if result.get().len() > LONG => {
+                let [before, between, behind] = AROUND.map(|text| Bytes::from_static(text.as_bytes()));
+                vec![before, id.into_bytes(), between, result.into_bytes(), behind]
+            }
+            short => vec![Bytes::from(short.parts().concat())],
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn however_it_is_sent_it_says_the_same() {
+        let check = |body: Body, expect: &str| {
+            assert_eq!((body.parts().concat().as_str(), body.len()), (expect, expect.len()));
+            assert_eq!(body.is_empty(), expect.is_empty());
+            assert_eq!(String::from_utf8(body.into_pieces().concat()).unwrap(), expect);
+        };
+        let long = RawJson::from("x".repeat(LONG));
+        let result = |id: &str, result: &RawJson| {
+            let id = RawJson::from(id);
+            (
+                Body::of(id.clone(), Ok(result.clone())),
+                format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{result}}}"#),
+            )
+        };
+        for (body, expect) in [result("a\"b", &RawJson::empty_object()), result("l", &long)] {
+            check(body, &expect);
+        }
+        assert_eq!(result("l", &long).0.into_pieces().len(), 5);
+        let error = RpcError::new(-32000, "no");
+        let refused = r#"{"jsonrpc":"2.0","id":7,"error":{"code":-32000,"message":"no"}}"#;
+        check(Body::of(RawJson::from(7), Err(error)), refused);
+        check(Body::None, "");
+    }
+}

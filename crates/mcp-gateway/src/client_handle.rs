@@ -1,0 +1,279 @@
+//! Access to a client while one of its requests is running: notifications, progress and requests from the server.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::oneshot;
+use toolhub_core::caller::{Answer, Caller};
+use toolhub_core::{BoxFuture, RawJson, RawObject, TraceContext};
+use toolhub_mcp_wire::era::{INPUT_RESPONSES, REQUEST_STATE};
+use toolhub_mcp_wire::{Era, wire};
+
+use crate::ENDING;
+use crate::backend::RpcError;
+use crate::budget::Principal;
+use crate::client_queue::{ClientQueue, QueuedMessage};
+use crate::level::Level;
+use crate::message::{self, Params};
+use crate::request_context::RequestContext;
+use crate::running::Served;
+pub(crate) use toolhub_mcp_wire::era::{CAPABILITIES, INFO, LOG_LEVEL, VERSION};
+
+/// How long the answer to a server request may take, as people may have to decide.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(600);
+/// The error code for requests that the client cannot answer.
+const CANNOT: i64 = -32601;
+/// The request needs a capability that the client does not declare.
+const MISSING_CAPABILITY: i64 = -32021;
+
+/// A server request to a modern client.
+#[derive(Debug)]
+pub(crate) struct Question {
+    pub(crate) method: String,
+    pub(crate) params: Option<RawJson>,
+    pub(crate) reply: oneshot::Sender<Answer>,
+}
+
+/// The open server requests to a legacy client, by id.
+#[derive(Debug, Default)]
+pub(crate) struct Questions {
+    count: AtomicU64,
+    open: Mutex<HashMap<u64, oneshot::Sender<Answer>>>,
+}
+
+impl Questions {
+    /// Creates an empty table whose ids start after `number`, so that an answer to an earlier request is not matched to a
+    /// later one.
+    pub(crate) fn after(number: u64) -> Self {
+        Self { count: AtomicU64::new(number), open: Mutex::default() }
+    }
+
+    fn open(&self) -> MutexGuard<'_, HashMap<u64, oneshot::Sender<Answer>>> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Passes an answer to the request that waits for it. Returns false if there is none.
+    pub(crate) fn settle(&self, id: u64, answer: Answer) -> bool {
+        let asked = self.open().remove(&id);
+        asked.is_some_and(|reply| reply.send(answer).is_ok())
+    }
+
+    async fn ask(&self, link: &ClientHandle, method: &str, params: Option<&RawJson>) -> Answer {
+        let id = self.count.fetch_add(1, Ordering::Relaxed) + 1;
+        let (reply, answer) = oneshot::channel();
+        self.open().insert(id, reply);
+        let _forget = Forget { questions: self, id };
+        let text = wire::question(id, method, params);
+        link.words.put(QueuedMessage::Message(text));
+        link.wait_for(answer).await
+    }
+}
+
+struct Forget<'a> {
+    questions: &'a Questions,
+    id: u64,
+}
+
+impl Drop for Forget<'_> {
+    fn drop(&mut self) {
+        self.questions.open().remove(&self.id);
+    }
+}
+
+/// The properties of a client that all its requests share.
+#[derive(Debug, Clone)]
+pub(crate) struct ClientFacts {
+    /// Unique among all clients.
+    pub(crate) number: u64,
+    pub(crate) era: Era,
+    /// The declared capabilities.
+    pub(crate) capabilities: RawJson,
+    /// The open server requests to a legacy client.
+    pub(crate) questions: Arc<Questions>,
+    /// The log level that a legacy client has set.
+    pub(crate) level: Arc<Level>,
+}
+
+/// Access to the client of one request.
+pub(crate) struct ClientHandle {
+    facts: ClientFacts,
+    asking: Option<RequestContext>,
+    meta: RawObject,
+    extras: RawObject,
+    /// The progress token of the request, if the client sent one.
+    progress: Mutex<Option<RawJson>>,
+    /// Whether the client wants log messages.
+    hears_log: bool,
+    /// The capability that the server needed and the client does not declare.
+    lacking: Mutex<Option<String>>,
+    pub(crate) words: ClientQueue,
+}
+
+impl ClientHandle {
+    /// Creates the handle of a request with these params. Returns it together with the params without `_meta`.
+    pub(crate) fn new(facts: ClientFacts, Params { members, mut meta }: Params) -> (Arc<Self>, RawObject) {
+        let progress = Mutex::new(meta.get("progressToken").cloned());
+        // A legacy client receives log messages unless it sets a level.
+        let legacy = facts.era == Era::Legacy;
+        let hears_log = legacy || meta.contains(LOG_LEVEL);
+        let ours = ["progressToken", VERSION, CAPABILITIES, INFO];
+        meta.retain(|name| !(ours.contains(&name) || legacy && name == LOG_LEVEL));
+        let mut extras = RawObject::default();
+        // Legacy revisions do not have these members, so they are not forwarded from legacy clients.
+        for name in [INPUT_RESPONSES, REQUEST_STATE] {
+            if let Some(value) = members.get(name).filter(|_| !legacy) {
+                extras.set(name, value.clone());
+            }
+        }
+        let (lacking, words) = (Mutex::default(), ClientQueue::default());
+        let asking = RequestContext::current();
+        (Arc::new(Self { facts, asking, meta, extras, progress, hears_log, lacking, words }), members)
+    }
+
+    /// Returns the principal of the request, if known.
+    pub(crate) fn principal_budget(&self) -> Option<&Principal> {
+        self.asking.as_ref().map(|asking| &asking.principal)
+    }
+
+    /// Waits for an answer until the client disconnects or the timeout expires.
+    async fn wait_for(&self, answer: oneshot::Receiver<Answer>) -> Answer {
+        let gone = || (-32000, "the client is gone".to_owned());
+        tokio::select! {
+            answer = tokio::time::timeout(PATIENCE, answer) => match answer {
+                Ok(answer) => answer.map_err(|_| gone())?,
+                Err(_) => Err((-32000, "the client did not answer in time".to_owned())),
+            },
+            () = self.words.closed() => Err(gone()),
+        }
+    }
+
+    /// Replaces the progress token: the client has repeated its request with input responses.
+    pub(crate) fn rename_progress(&self, token: Option<RawJson>) {
+        *self.progress.lock().unwrap_or_else(PoisonError::into_inner) = token;
+    }
+
+    /// Returns the final result of the request. If it failed after the server needed a capability that the client does
+    /// not declare, the error names that capability (2026-07-28, basic: `_meta`).
+    pub(crate) fn judge(&self, served: Served) -> Served {
+        let lacking = self.lacking.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let Some(part) = lacking else { return served };
+        match (served, self.facts.era) {
+            (Err(error), _) if error.code == ENDING => Err(error),
+            (Ok(result), _) if !is_error(&result) => Ok(result),
+            (_, Era::Modern) => {
+                let wanted = RawObject::default().with(part.clone(), RawObject::default());
+                let data = RawObject::default().with("requiredCapabilities", wanted);
+                let why = format!("the request needs `{part}` of its client");
+                Err(RpcError::new(MISSING_CAPABILITY, why).with_data(data))
+            }
+            (Err(mut error), Era::Legacy) => {
+                if !error.message.contains(&undeclared(&part)) {
+                    error.message = format!("{} ({})", error.message, undeclared(&part));
+                }
+                Err(error)
+            }
+            (Ok(result), Era::Legacy) => Ok(naming(result, &undeclared(&part))),
+        }
+    }
+
+    /// Returns whether the client declares the capability that `method` needs.
+    fn can_be_asked(&self, method: &str) -> bool {
+        let (part, _) = method.split_once('/').unwrap_or((method, ""));
+        let known = ["sampling", "elicitation", "roots"].contains(&part);
+        let can = !known || self.facts.capabilities.object().is_some_and(|can| can.contains(part));
+        // Servers request roots incidentally and can do without them, so a missing `roots` does not explain a failure.
+        if !can && part != "roots" {
+            *self.lacking.lock().unwrap_or_else(PoisonError::into_inner) = Some(part.to_owned());
+        }
+        can
+    }
+}
+
+/// The reason why a server request is not sent to the client.
+fn undeclared(part: &str) -> String {
+    format!("the client does not declare the capability `{part}`")
+}
+
+/// Returns whether a result is a tool error.
+fn is_error(result: &RawJson) -> bool {
+    result.object().is_some_and(|result| result.get("isError").is_some_and(|flag| flag.get() == "true"))
+}
+
+/// Adds the reason to a tool error. Most servers repeat the error that they received, and then the result stays
+/// unchanged.
+fn naming(result: RawJson, why: &str) -> RawJson {
+    let blocks = || result.object()?.get("content")?.decode::<Vec<RawJson>>().ok();
+    let Some(mut blocks) = blocks().filter(|_| !result.get().contains(why)) else { return result };
+    blocks.push(RawObject::default().with("type", "text").with("text", why).into_raw());
+    result.object().unwrap_or_default().with("content", RawJson::of(&blocks)).into_raw()
+}
+
+impl Caller for ClientHandle {
+    fn client(&self) -> u64 {
+        self.facts.number
+    }
+
+    fn capabilities(&self) -> RawJson {
+        self.facts.capabilities.clone()
+    }
+
+    fn meta(&self) -> &RawObject {
+        &self.meta
+    }
+
+    fn extras(&self) -> &RawObject {
+        &self.extras
+    }
+
+    /// Modern servers send log messages only for requests that carry a level, so the level of a legacy client is added to
+    /// each request.
+    fn log_level(&self) -> Option<RawJson> {
+        (self.facts.era == Era::Legacy).then(|| self.facts.level.written())
+    }
+
+    fn accepts_input_requests(&self) -> bool {
+        self.facts.era == Era::Modern
+    }
+
+    fn progress(&self, params: &RawJson) {
+        let token = self.progress.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        if let (Some(token), Some(mut params)) = (token, params.object()) {
+            params.set("progressToken", token);
+            self.notify("notifications/progress", Some(&params.into_raw()));
+        }
+    }
+
+    fn notify(&self, method: &str, params: Option<&RawJson>) {
+        let heard = self.hears_log && (self.facts.era == Era::Modern || self.facts.level.admits(params));
+        if method == "notifications/message" && !heard {
+            return;
+        }
+        // The queue drops messages if the client does not read; the server never waits for it.
+        self.words.tell(message::notification(method, params));
+    }
+
+    fn principal(&self) -> Option<&str> {
+        self.asking.as_ref().map(|asking| asking.principal.as_str())
+    }
+
+    fn trace(&self) -> Option<&TraceContext> {
+        self.asking.as_ref()?.trace.as_ref()
+    }
+
+    fn ask(&self, method: String, params: Option<RawJson>) -> BoxFuture<'_, Answer> {
+        Box::pin(async move {
+            if !self.can_be_asked(&method) {
+                let part = method.split('/').next().unwrap_or_default();
+                return Err((CANNOT, format!("cannot answer `{method}`: {}", undeclared(part))));
+            }
+            if self.facts.era == Era::Legacy {
+                return self.facts.questions.ask(self, &method, params.as_ref()).await;
+            }
+            let (reply, answer) = oneshot::channel();
+            self.words.put(QueuedMessage::Question(Box::new(Question { method, params, reply })));
+            self.wait_for(answer).await
+        })
+    }
+}

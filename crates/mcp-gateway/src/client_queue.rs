@@ -1,0 +1,127 @@
+//! The messages for a client while its request is running. Most requests need none, so an empty queue allocates nothing.
+
+use std::collections::VecDeque;
+use std::future::poll_fn;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::task::{Poll, Waker};
+
+use tokio::sync::Notify;
+
+use crate::client_handle::Question;
+
+/// Maximum number of queued messages; further notifications are dropped.
+const WAITING: usize = 256;
+/// Maximum size of the queued messages in bytes. A single message is accepted regardless of its length.
+const MAX_WAITING_BYTES: usize = 1 << 20;
+
+/// A message for a client.
+#[derive(Debug)]
+pub(crate) enum QueuedMessage {
+    /// A serialized JSON-RPC message.
+    Message(String),
+    /// A server request, which a modern client receives as a result.
+    Question(Box<Question>),
+}
+
+#[derive(Debug, Default)]
+struct State {
+    words: VecDeque<QueuedMessage>,
+    /// The total size of the queued messages in bytes.
+    bytes: usize,
+    /// The task that sends the messages, while the queue is empty.
+    waiting: Option<Waker>,
+    closed: bool,
+}
+
+impl State {
+    fn pop(&mut self) -> Option<QueuedMessage> {
+        let word = self.words.pop_front()?;
+        if let QueuedMessage::Message(text) = &word {
+            self.bytes -= text.len();
+        }
+        Some(word)
+    }
+}
+
+/// A queue of messages for a client.
+#[derive(Debug, Default)]
+pub(crate) struct ClientQueue {
+    state: Mutex<State>,
+    closed: Notify,
+}
+
+impl ClientQueue {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Queues a notification. It is dropped if the queue is full, so that a slow client never delays the server.
+    pub(crate) fn tell(&self, text: String) {
+        let state = self.state();
+        let fits = state.bytes == 0 || state.bytes.saturating_add(text.len()) <= MAX_WAITING_BYTES;
+        if state.words.len() < WAITING && fits && !state.closed {
+            enqueue(state, QueuedMessage::Message(text));
+        }
+    }
+
+    /// Queues a message that must not be dropped.
+    pub(crate) fn put(&self, word: QueuedMessage) {
+        enqueue(self.state(), word);
+    }
+
+    /// Returns the next message, if any.
+    pub(crate) fn take(&self) -> Option<QueuedMessage> {
+        self.state().pop()
+    }
+
+    /// Waits for the next message. Only one task may wait at a time.
+    pub(crate) async fn next(&self) -> QueuedMessage {
+        poll_fn(|context| {
+            let mut state = self.state();
+            match state.pop() {
+                Some(word) => Poll::Ready(word),
+                None => {
+                    match &mut state.waiting {
+                        Some(waiting) => waiting.clone_from(context.waker()),
+                        nobody => *nobody = Some(context.waker().clone()),
+                    }
+                    Poll::Pending
+                }
+            }
+        })
+        .await
+    }
+
+    /// Closes the queue, as the client has disconnected.
+    pub(crate) fn close(&self) {
+        let mut state = self.state();
+        state.closed = true;
+        let waiting = state.waiting.take();
+        drop(state);
+        drop(waiting);
+        self.closed.notify_waiters();
+    }
+
+    /// Waits until the queue is closed.
+    pub(crate) async fn closed(&self) {
+        let closed = self.closed.notified();
+        tokio::pin!(closed);
+        closed.as_mut().enable();
+        if !self.state().closed {
+            closed.await;
+        }
+    }
+}
+
+/// Adds a message, and wakes the waiting task.
+fn enqueue(mut state: MutexGuard<'_, State>, word: QueuedMessage) {
+    if let QueuedMessage::Message(text) = &word {
+        state.bytes += text.len();
+    }
+    state.words.push_back(word);
+    let waiting = state.waiting.take();
+    drop(state);
+    if let Some(waiting) = waiting {
+        waiting.wake();
+    }
+}

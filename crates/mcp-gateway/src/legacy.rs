@@ -1,0 +1,176 @@
+//! The parts of the protocol that only legacy clients use: `initialize`, sessions, responses to server requests and
+//! cancellation (≤ 2025-11-25).
+
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use toolhub_core::{RawJson, RawObject};
+use toolhub_mcp_wire::Era;
+use toolhub_mcp_wire::era::LEGACY;
+
+use crate::backend::RpcError;
+use crate::budget::Resource;
+use crate::client_handle::{ClientFacts, Questions};
+use crate::listen::check_uri;
+use crate::running::Served;
+use crate::session::{NewSession, Removed, Session};
+use crate::session_ids::{Resumable, SessionIds};
+use crate::{Gateway, Principal, capabilities, secret, server_info};
+
+/// Maximum length of the capabilities of a client in bytes.
+const MAX_CAPABILITIES_BYTES: usize = 64 << 10;
+
+impl Gateway {
+    /// Handles `initialize`. Returns the session and the result. `ids` issues the session id if the session is to be
+    /// resumable.
+    pub(super) fn initialize(
+        &self,
+        params: &RawObject,
+        principal: &Principal,
+        ids: Option<&SessionIds>,
+    ) -> Result<(Arc<Session>, RawJson), RpcError> {
+        let wanted = params.get("protocolVersion").and_then(|version| version.decode::<String>().ok());
+        let Some(wanted) = wanted else {
+            return Err(RpcError::invalid_params("`protocolVersion` must name the revision you speak"));
+        };
+        // A client that requests an unknown revision is offered our newest (2025-11-25, basic/lifecycle).
+        let version = LEGACY.iter().copied().find(|known| *known == wanted).unwrap_or(LEGACY[0]);
+        // The capabilities are kept as long as the session.
+        if params.get("capabilities").is_some_and(|can| can.get().len() > MAX_CAPABILITIES_BYTES) {
+            let why = format!("`capabilities` have at most {MAX_CAPABILITIES_BYTES} bytes");
+            return Err(RpcError::invalid_params(why));
+        }
+        let can = params.get("capabilities").filter(|can| can.is_object()).map(RawJson::detach);
+        let declared = can.unwrap_or_else(RawJson::empty_object);
+        let issued = ids.and_then(|ids| ids.issue(principal, version, &declared));
+        let (id, ticket) = match issued {
+            Some((id, ticket)) => (id, Some(ticket)),
+            None => {
+                let no_randomness = || RpcError::new(-32603, "no session could be made");
+                (secret().ok_or_else(no_randomness)?, None)
+            }
+        };
+        let facts = ClientFacts {
+            number: self.new_client(),
+            era: Era::Legacy,
+            capabilities: declared,
+            questions: Arc::default(),
+            level: Arc::default(),
+        };
+        let principal = principal.clone();
+        let session = Session::new(NewSession { id, ticket, epoch: 0, principal, version, facts });
+        let session = Arc::new(session);
+        let mut greeting = RawObject::default()
+            .with("protocolVersion", version)
+            .with("capabilities", capabilities(Era::Legacy))
+            .with("serverInfo", server_info());
+        if let Some(instructions) = self.backend.instructions() {
+            greeting.set("instructions", instructions);
+        }
+        Ok((session, greeting.into_raw()))
+    }
+
+    /// Adds a session. Sessions of the same principal that are evicted for it cannot be resumed: otherwise clients with
+    /// more sessions than allowed would evict each other's forever.
+    pub(super) fn add_session(&self, session: Arc<Session>) {
+        self.note_evicted(&self.sessions.insert(session));
+    }
+
+    fn note_evicted(&self, removed: &Removed) {
+        for session in &removed.evicted {
+            if let Some(ticket) = &session.ticket {
+                self.session_ids.end(&session.principal, ticket);
+            }
+        }
+    }
+
+    /// Rebuilds the session of an id that is not in memory, after a restart or because the session expired. Returns
+    /// `None` unless the id was issued to this principal for this profile and the session has not been ended.
+    #[cold]
+    pub(super) fn resume_session(&self, id: &str, principal: &Principal) -> Option<Arc<Session>> {
+        let Resumable { ticket, version, capabilities } = self.session_ids.verify(id, principal)?;
+        self.session_ids.refresh();
+        let make = || {
+            if self.session_ids.is_ended(principal, &ticket) {
+                return None;
+            }
+            // Milliseconds increase faster than the number of restarts, streams and server requests of one client.
+            let epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis();
+            let epoch = u64::try_from(epoch).unwrap_or(u64::MAX).max(1);
+            let facts = ClientFacts {
+                number: self.new_client(),
+                era: Era::Legacy,
+                capabilities,
+                questions: Arc::new(Questions::after(epoch)),
+                level: Arc::default(),
+            };
+            let (id, ticket, principal) = (id.to_owned(), Some(ticket), principal.clone());
+            Some(Arc::new(Session::new(NewSession { id, ticket, epoch, principal, version, facts })))
+        };
+        let (session, removed) = self.sessions.get_or_insert(id, principal, make)?;
+        self.note_evicted(&removed);
+        Some(session)
+    }
+
+    /// Ends a session permanently, at the request of its client.
+    pub(super) async fn end_session(&self, session: &Session) {
+        // Recorded before it is removed, since it could be resumed in between.
+        if let Some(ticket) = &session.ticket {
+            self.session_ids.end(&session.principal, ticket);
+        }
+        self.sessions.remove(&session.id);
+        if let Some(ticket) = &session.ticket {
+            self.session_ids.persist_end(&session.principal, ticket).await;
+        }
+    }
+
+    /// Handles a notification of a client.
+    pub(super) fn hear(&self, session: &Session, method: &str, params: Option<&RawJson>) {
+        if method == "notifications/cancelled"
+            && let Some(params) = params.and_then(RawJson::object)
+            && let Some(id) = params.get("requestId")
+        {
+            session.cancel(id);
+        }
+    }
+
+    /// Subscribes a client to a resource.
+    pub(super) async fn watch(&self, session: Option<&Session>, params: &RawObject) -> Served {
+        let uri = watched_uri(params)?;
+        let Some(session) = session.filter(|session| !session.watches(&uri)) else {
+            return Ok(RawJson::empty_object());
+        };
+        let permit = session.principal.take(Resource::Subscriptions, 1)?;
+        let subscription = self.subscribe(uri.clone(), permit).await?;
+        session.watch(uri, subscription);
+        Ok(RawJson::empty_object())
+    }
+
+    /// Unsubscribes a client from a resource.
+    pub(super) async fn unwatch(&self, session: Option<&Session>, params: &RawObject) -> Served {
+        let uri = watched_uri(params)?;
+        if let Some(subscription) = session.and_then(|session| session.unwatch(&uri)) {
+            subscription.end().await?;
+        }
+        Ok(RawJson::empty_object())
+    }
+}
+
+/// Returns the URI of a subscription request.
+fn watched_uri(params: &RawObject) -> Result<String, RpcError> {
+    let uri = params.get("uri").and_then(|uri| uri.decode::<String>().ok());
+    let uri = uri.ok_or_else(|| RpcError::invalid_params("`uri` must name a resource"))?;
+    check_uri(&uri)?;
+    Ok(uri)
+}
+
+/// Sets the minimum level of log messages for a client.
+pub(super) fn set_level(session: Option<&Session>, params: &RawObject) -> Served {
+    let level = params.get("level").and_then(|level| level.decode::<String>().ok()).unwrap_or_default();
+    match session {
+        Some(session) if !session.facts.level.set(&level) => {
+            Err(RpcError::invalid_params(format!("`{level}` is no level: take one from debug to emergency")))
+        }
+        _ => Ok(RawJson::empty_object()),
+    }
+}

@@ -1,0 +1,72 @@
+//! The minimum level of the log messages that a client receives.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use toolhub_core::RawJson;
+
+use toolhub_mcp_wire::scan;
+
+/// The levels in ascending severity.
+const LEVELS: [&str; 8] = ["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"];
+/// The same as JSON.
+const WRITTEN: [&str; 8] = [
+    "\"debug\"",
+    "\"info\"",
+    "\"notice\"",
+    "\"warning\"",
+    "\"error\"",
+    "\"critical\"",
+    "\"alert\"",
+    "\"emergency\"",
+];
+/// The default level: `info`.
+const USUAL: usize = 1;
+
+/// The minimum level of a client.
+#[derive(Debug)]
+pub(crate) struct Level(AtomicUsize);
+
+impl Default for Level {
+    fn default() -> Self {
+        Self(AtomicUsize::new(USUAL))
+    }
+}
+
+impl Level {
+    /// Returns its name as JSON.
+    pub(crate) fn written(&self) -> RawJson {
+        let written = WRITTEN.get(self.0.load(Ordering::Relaxed)).copied();
+        written.and_then(scan::known).unwrap_or_else(RawJson::null)
+    }
+
+    /// Sets the level. Returns false if the name is not a level.
+    pub(crate) fn set(&self, name: &str) -> bool {
+        let found = LEVELS.iter().position(|known| *known == name);
+        if let Some(level) = found {
+            self.0.store(level, Ordering::Relaxed);
+        }
+        found.is_some()
+    }
+
+    /// Returns whether a log message with these params has at least this level.
+    pub(crate) fn admits(&self, params: Option<&RawJson>) -> bool {
+        let level = params.and_then(RawJson::object);
+        let level = level.and_then(|params| params.get("level")?.decode::<String>().ok());
+        let level = level.and_then(|level| LEVELS.iter().position(|known| *known == level));
+        level.is_none_or(|level| level >= self.0.load(Ordering::Relaxed))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn levels_are_written_as_they_are_called() {
+        for name in LEVELS {
+            let level = Level::default();
+            assert!(level.set(name));
+            assert_eq!(level.written().text().unwrap(), name);
+        }
+    }
+}

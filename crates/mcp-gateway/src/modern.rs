@@ -1,0 +1,146 @@
+//! The metadata that every modern request carries, in its body and, over HTTP, in its headers (2026-07-28).
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use toolhub_core::{RawJson, RawObject};
+use toolhub_mcp_wire::Era;
+use toolhub_mcp_wire::era::{LEGACY, MODERN, UNSUPPORTED_VERSION};
+
+use crate::backend::{LIST_TTL_MS, RpcError};
+use crate::client_handle::{CAPABILITIES, ClientFacts, VERSION};
+use crate::header_lookup::{HeaderLookup, PROTOCOL_VERSION};
+use crate::message::{Params, Request};
+use crate::{Gateway, capabilities, server_info};
+
+/// Headers and body differ.
+const HEADER_MISMATCH: i64 = -32020;
+const METHOD: &str = "mcp-method";
+const NAME: &str = "mcp-name";
+
+/// Returns the result of `server/discover`.
+pub(super) fn discovered(instructions: Option<String>) -> RawJson {
+    let info = RawObject::default().with("io.modelcontextprotocol/serverInfo", server_info());
+    let versions: Vec<&str> = MODERN.iter().chain(&LEGACY).copied().collect();
+    let mut found = RawObject::default()
+        .with("resultType", "complete")
+        .with("supportedVersions", RawJson::of(&versions))
+        .with("capabilities", capabilities(Era::Modern));
+    if let Some(instructions) = instructions {
+        found.set("instructions", instructions);
+    }
+    found.with("ttlMs", LIST_TTL_MS).with("cacheScope", "private").with("_meta", info).into_raw()
+}
+
+/// Returns the revision in the body of a request.
+pub(super) fn version_in(params: &Params) -> Option<Cow<'_, str>> {
+    params.meta.get(VERSION)?.text()
+}
+
+impl Gateway {
+    /// Returns the client properties that a modern request declares, or the error if they are missing.
+    pub(super) fn modern_facts(&self, params: &Params) -> Result<ClientFacts, RpcError> {
+        let missing = |what: &str| RpcError::invalid_params(format!("`params._meta` must have `{what}`"));
+        if version_in(params).is_none() {
+            return Err(missing(VERSION));
+        }
+        let can = params.meta.get(CAPABILITIES).filter(|can| can.is_object());
+        let can = can.ok_or_else(|| missing(CAPABILITIES))?.clone();
+        Ok(ClientFacts {
+            number: self.new_client(),
+            era: Era::Modern,
+            capabilities: can,
+            questions: Arc::clone(&self.never.0),
+            level: Arc::clone(&self.never.1),
+        })
+    }
+
+    /// Checks that the headers of a modern request agree with its body.
+    pub(super) fn check_headers(
+        &self,
+        request: &Request,
+        params: &Params,
+        headers: &dyn HeaderLookup,
+    ) -> Result<(), RpcError> {
+        let wrong = |what: String| RpcError::new(HEADER_MISMATCH, format!("header mismatch: {what}"));
+        let said = version_in(params);
+        if said.as_deref().is_none_or(|said| !headers.says(PROTOCOL_VERSION, said)) {
+            let version = headers.text(PROTOCOL_VERSION);
+            let version = version.ok_or_else(|| wrong("`MCP-Protocol-Version` is missing".to_owned()))?;
+            if let Some(said) = said {
+                return Err(wrong(format!("`MCP-Protocol-Version` is `{version}`, the body says `{said}`")));
+            }
+        }
+        let method = &request.method;
+        if !headers.says(METHOD, method) {
+            let named = headers.text(METHOD).ok_or_else(|| wrong("`Mcp-Method` is missing".to_owned()))?;
+            return Err(wrong(format!("`Mcp-Method` is `{named}`, the body says `{method}`")));
+        }
+        let key = match &**method {
+            "tools/call" | "prompts/get" => "name",
+            "resources/read" => "uri",
+            "tasks/get" | "tasks/update" | "tasks/cancel" => "taskId",
+            _ => return Ok(()),
+        };
+        let about = params.text(key);
+        let named = headers.text(NAME).ok_or_else(|| wrong("`Mcp-Name` is missing".to_owned()))?;
+        let named = decoded(named).ok_or_else(|| wrong("`Mcp-Name` cannot be read".to_owned()))?;
+        if about.as_deref().is_some_and(|about| about != named) {
+            let about = about.unwrap_or_default();
+            return Err(wrong(format!("`Mcp-Name` is `{named}`, the body says `{about}`")));
+        }
+        if method != "tools/call" {
+            return Ok(());
+        }
+        let tools = self.backend.tools();
+        let Some(marks) = about.as_deref().and_then(|name| tools.mirrored.get(name)) else { return Ok(()) };
+        let arguments = params.members.get("arguments").cloned();
+        let arguments = arguments.unwrap_or_else(RawJson::empty_object).value();
+        for mark in marks {
+            let name = mark.header_name();
+            let (given, expected) = (headers.text(&name.to_ascii_lowercase()), mark.value_in(&arguments));
+            let same = match (given, &expected) {
+                (None, None) => true,
+                (Some(given), Some(expected)) => {
+                    decoded(given).is_some_and(|given| same_value(&given, expected))
+                }
+                _ => false,
+            };
+            if !same {
+                let expected = expected.unwrap_or_else(|| "nothing".to_owned());
+                return Err(wrong(format!("`{name}` must say what the body says: {expected}")));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Returns whether two values are equal. Numbers are compared numerically.
+fn same_value(one: &str, other: &str) -> bool {
+    if one == other {
+        return true;
+    }
+    matches!((one.parse::<f64>(), other.parse::<f64>()), (Ok(one), Ok(other)) if one.to_bits() == other.to_bits())
+}
+
+/// Decodes a header value, which is base64-encoded if it cannot be sent as plain text.
+pub(super) fn decoded(value: &str) -> Option<Cow<'_, str>> {
+    match value.strip_prefix("=?base64?").and_then(|rest| rest.strip_suffix("?=")) {
+        None => Some(Cow::Borrowed(value)),
+        Some(inner) => String::from_utf8(STANDARD.decode(inner).ok()?).ok().map(Cow::Owned),
+    }
+}
+
+/// Refuses a revision that is not a supported modern one.
+pub(super) fn supported(version: &str) -> Result<(), RpcError> {
+    if MODERN.contains(&version) {
+        return Ok(());
+    }
+    let versions: Vec<&str> = MODERN.iter().chain(&LEGACY).copied().collect();
+    let data = RawObject::default().with("supported", RawJson::of(&versions)).with("requested", version);
+    let spoken = versions.join(", ");
+    let why = format!("revision `{version}` is not spoken here; spoken are {spoken}");
+    Err(RpcError::new(UNSUPPORTED_VERSION, why).with_data(data))
+}

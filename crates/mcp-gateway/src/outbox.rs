@@ -1,0 +1,121 @@
+//! The queue of messages to a client of a bidirectional stream. They count towards the principal's budget of unread
+//! bytes.
+
+use std::ops::Deref;
+
+use tokio::sync::mpsc;
+use toolhub_core::RawJson;
+
+use crate::backend::RpcError;
+use crate::budget::{Permit, Principal, Resource};
+use crate::message::{one_line, refusal, response};
+use crate::running::Served;
+
+/// Maximum number of queued messages.
+const MAX_QUEUED: usize = 1_024;
+
+/// A queued message. It counts as unread until it is dropped.
+#[derive(Debug)]
+pub struct Outbound {
+    text: String,
+    _permit: Option<Permit>,
+}
+
+impl Deref for Outbound {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        &self.text
+    }
+}
+
+impl Outbound {
+    /// Returns the message without its permit.
+    pub fn into_text(self) -> String {
+        self.text
+    }
+}
+
+/// Queues messages for one client.
+#[derive(Debug, Clone)]
+pub(super) struct Outbox {
+    queue: mpsc::Sender<Outbound>,
+    principal: Principal,
+}
+
+impl Outbox {
+    pub(super) fn new(principal: Principal) -> (Self, mpsc::Receiver<Outbound>) {
+        let (queue, messages) = mpsc::channel(MAX_QUEUED);
+        (Self { queue, principal }, messages)
+    }
+
+    /// Returns whether the client has disconnected.
+    pub(super) fn is_closed(&self) -> bool {
+        self.queue.is_closed()
+    }
+
+    /// Queues the response to a request, or an error in its place if the budget of unread bytes is exhausted.
+    pub(super) async fn answer(&self, id: &RawJson, served: &Served) {
+        let text = one_line(response(id, served));
+        let message = match self.principal.take(Resource::Unread, text.len()) {
+            Ok(permit) => Outbound { text, _permit: Some(permit) },
+            Err(exhausted) => {
+                let dropped = format!("the request was executed, but its answer was dropped: {exhausted}");
+                let text = refusal(Some(id), &RpcError { message: dropped, ..exhausted.into() });
+                Outbound { text, _permit: None }
+            }
+        };
+        let _ = self.queue.send(message).await;
+    }
+
+    /// Queues a message of one line. It is dropped if the budget of unread bytes is exhausted.
+    pub(super) async fn send(&self, text: String) {
+        if let Some(message) = self.message(text) {
+            let _ = self.queue.send(message).await;
+        }
+    }
+
+    /// Like [`Self::send`], but also drops the message if the queue is full.
+    pub(super) fn try_send(&self, text: String) {
+        if let Some(message) = self.message(text) {
+            let _ = self.queue.try_send(message);
+        }
+    }
+
+    fn message(&self, text: String) -> Option<Outbound> {
+        let permit = self.principal.take(Resource::Unread, text.len()).ok()?;
+        Some(Outbound { text, _permit: Some(permit) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::budget::{Limits, Principals};
+
+    #[tokio::test]
+    async fn unread_answers_are_bounded_and_replaced_by_an_error() {
+        let principals = Principals::new(Limits { unread_bytes: 10_000, ..Limits::default() });
+        let (ann, bob) = (principals.named("ann"), principals.named("bob"));
+        let (outbox, mut messages) = Outbox::new(ann.clone());
+        let long = RawJson::from("x".repeat(6_000));
+        for number in 1..=3 {
+            outbox.answer(&RawJson::from(number), &Ok(long.clone())).await;
+        }
+        assert!(ann.used(Resource::Unread) <= 10_000);
+        assert!(messages.recv().await.unwrap().contains("xxx"));
+        for number in 2..=3 {
+            let refused = messages.recv().await.unwrap().into_text();
+            assert!(refused.contains(&format!("\"id\":{number},\"error\"")), "{refused}");
+            assert!(refused.contains("unread_bytes"), "{refused}");
+        }
+        // Reading frees the budget, and another principal is not affected.
+        outbox.answer(&RawJson::from(4), &Ok(long.clone())).await;
+        let (other, mut heard) = Outbox::new(bob);
+        other.answer(&RawJson::from(1), &Ok(long)).await;
+        assert!(
+            messages.recv().await.unwrap().contains("xxx") && heard.recv().await.unwrap().contains("xxx")
+        );
+        assert_eq!(ann.used(Resource::Unread), 0);
+    }
+}

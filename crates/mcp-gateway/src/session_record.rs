@@ -1,0 +1,438 @@
+//! The persistent part of resumable sessions, in the data folder: the key that signs session ids (`sessions.key`), and
+//! the sessions that clients have ended (`sessions.ended`).
+
+use std::collections::{BTreeSet, HashMap};
+use std::fmt::{self, Write as _};
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use ring::hmac::{HMAC_SHA256, Key};
+use ring::rand::SystemRandom;
+use sha2::{Digest as _, Sha256};
+
+use toolhub_mcp_wire::length_prefixed;
+
+/// How long a session id can be resumed after `initialize`. A session in memory may live longer.
+pub(super) const RESUMABLE_FOR: Duration = Duration::from_secs(30 * 24 * 3600);
+pub(super) const NONCE_BYTES: usize = 16;
+const KEY_FILE: &str = "sessions.key";
+const ENDED_FILE: &str = "sessions.ended";
+const LOCK_FILE: &str = "sessions.lock";
+const KEY_BYTES: usize = 32;
+/// Maximum number of ended sessions that are remembered per principal and profile. Beyond that, the principal's sessions
+/// older than the oldest remembered one cannot be resumed, so that an ended session never returns and no principal fills
+/// the record of another.
+const MAX_ENDED: usize = 1_024;
+/// Number of superfluous lines in the file that triggers its compaction.
+const MAX_EXTRA_LINES: usize = 4_096;
+
+/// Identifies a resumable session in the record of ended ones.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Ticket {
+    /// The time of `initialize`, in seconds since 1970.
+    pub(super) created: u64,
+    pub(super) nonce: [u8; NONCE_BYTES],
+}
+
+/// Returns the seconds since 1970.
+pub(super) fn now() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs()
+}
+
+/// The key and the ended sessions, shared by all profiles of a hub.
+#[derive(Debug)]
+pub struct SessionRecord {
+    folder: Option<PathBuf>,
+    /// Loaded or generated on first use. `None` if the system has no randomness; then no session can be resumed.
+    key: OnceLock<Option<Key>>,
+    ended: Mutex<Ended>,
+}
+
+/// An ended session.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct EndedSession {
+    owner: Owner,
+    ticket: Ticket,
+}
+
+impl EndedSession {
+    pub(super) fn new(profile: &str, principal: &str, ticket: &Ticket) -> Self {
+        Self { owner: Owner::of(profile, principal), ticket: *ticket }
+    }
+}
+
+/// A principal in a profile, hashed because names may have any length and any characters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+struct Owner([u8; 8]);
+
+impl Owner {
+    fn of(profile: &str, principal: &str) -> Self {
+        let digest = Sha256::digest(length_prefixed([profile, principal].map(|part| Some(part.as_bytes()))));
+        let mut owner = [0; 8];
+        owner.copy_from_slice(&digest[..8]);
+        Self(owner)
+    }
+}
+
+/// The ended sessions of one owner.
+#[derive(Debug, Default)]
+struct OfOwner {
+    /// Sessions created at this time or before count as ended.
+    before: u64,
+    /// Ended sessions that were created later, the oldest first.
+    sessions: BTreeSet<(u64, [u8; NONCE_BYTES])>,
+}
+
+impl OfOwner {
+    fn contains(&self, ticket: &Ticket) -> bool {
+        ticket.created <= self.before || self.sessions.contains(&(ticket.created, ticket.nonce))
+    }
+
+    fn add(&mut self, ticket: &Ticket) {
+        if !self.contains(ticket) {
+            self.sessions.insert((ticket.created, ticket.nonce));
+        }
+        while self.sessions.len() > MAX_ENDED {
+            if let Some((created, _)) = self.sessions.pop_first() {
+                self.forget_before(created);
+            }
+        }
+    }
+
+    fn forget_before(&mut self, created: u64) {
+        self.before = self.before.max(created);
+        let before = self.before;
+        self.sessions.retain(|(created, _)| *created > before);
+    }
+}
+
+#[derive(Debug, Default)]
+struct Ended {
+    owners: HashMap<Owner, OfOwner>,
+    /// Length and modification time of the file when this process last read or wrote it.
+    seen: Option<(u64, SystemTime)>,
+    lines: usize,
+}
+
+impl Ended {
+    fn apply(&mut self, line: &Line) {
+        match line {
+            Line::Ended(EndedSession { owner, ticket }) => self.owners.entry(*owner).or_default().add(ticket),
+            Line::Before(owner, created) => self.owners.entry(*owner).or_default().forget_before(*created),
+        }
+    }
+
+    /// Removes entries of expired ids.
+    fn drop_expired(&mut self) {
+        let expired = now().saturating_sub(RESUMABLE_FOR.as_secs());
+        self.owners.retain(|_, owner| {
+            owner.sessions.retain(|(created, _)| *created >= expired);
+            owner.before >= expired || !owner.sessions.is_empty()
+        });
+    }
+
+    /// The maximum number of lines that the file needs.
+    fn needed(&self) -> usize {
+        self.owners.values().map(|owner| 1 + owner.sessions.len()).sum()
+    }
+
+    fn written(&self) -> String {
+        let mut text = String::new();
+        let mut add = |line: Line| {
+            let _ = writeln!(text, "{line}");
+        };
+        for (owner, of_owner) in &self.owners {
+            if of_owner.before > 0 {
+                add(Line::Before(*owner, of_owner.before));
+            }
+            for (created, nonce) in &of_owner.sessions {
+                let ticket = Ticket { created: *created, nonce: *nonce };
+                add(Line::Ended(EndedSession { owner: *owner, ticket }));
+            }
+        }
+        text
+    }
+}
+
+/// A line of the file.
+enum Line {
+    Ended(EndedSession),
+    Before(Owner, u64),
+}
+
+impl fmt::Display for Line {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Ended(EndedSession { owner, ticket }) => {
+                write!(f, "ended {} {} {}", hex(&owner.0), ticket.created, hex(&ticket.nonce))
+            }
+            Self::Before(owner, created) => write!(f, "before {} {created}", hex(&owner.0)),
+        }
+    }
+}
+
+impl Line {
+    fn parse(line: &str) -> Option<Self> {
+        let mut words = line.split(' ');
+        let (kind, owner, created) =
+            (words.next()?, Owner(unhex(words.next()?)?), words.next()?.parse().ok()?);
+        match (kind, words.next()) {
+            ("ended", Some(nonce)) => {
+                let ticket = Ticket { created, nonce: unhex(nonce)? };
+                Some(Self::Ended(EndedSession { owner, ticket }))
+            }
+            ("before", None) => Some(Self::Before(owner, created)),
+            _ => None,
+        }
+    }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn unhex<const LENGTH: usize>(text: &str) -> Option<[u8; LENGTH]> {
+    let mut bytes = [0; LENGTH];
+    if text.len() != 2 * LENGTH || !text.is_ascii() {
+        return None;
+    }
+    for (at, byte) in bytes.iter_mut().enumerate() {
+        *byte = u8::from_str_radix(&text[2 * at..2 * at + 2], 16).ok()?;
+    }
+    Some(bytes)
+}
+
+impl SessionRecord {
+    /// Keeps the key and the ended sessions in this data folder. If the folder is not writable, sessions end with the
+    /// process.
+    pub fn in_folder(folder: &Path) -> Self {
+        Self { folder: Some(folder.to_owned()), ..Self::in_memory() }
+    }
+
+    /// Creates a record without a folder: sessions end with the process.
+    pub fn in_memory() -> Self {
+        Self { folder: None, key: OnceLock::new(), ended: Mutex::default() }
+    }
+
+    /// Returns the key that signs session ids.
+    pub(super) fn key(&self) -> Option<&Key> {
+        let key = self.key.get_or_init(|| {
+            let kept = self.folder.as_deref().and_then(|folder| kept_key(folder).ok());
+            kept.or_else(|| Key::generate(HMAC_SHA256, &SystemRandom::new()).ok())
+        });
+        key.as_ref()
+    }
+
+    fn ended(&self) -> MutexGuard<'_, Ended> {
+        self.ended.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn contains(&self, ended: &EndedSession) -> bool {
+        self.ended().owners.get(&ended.owner).is_some_and(|owner| owner.contains(&ended.ticket))
+    }
+
+    /// Adds an ended session in memory.
+    pub(super) fn add(&self, ended: EndedSession) {
+        self.ended().apply(&Line::Ended(ended));
+    }
+
+    /// Reads the file if it has changed. It is small, and read only before a session is resumed.
+    pub(super) fn refresh(&self) {
+        let Some(file) = self.folder.as_ref().map(|folder| folder.join(ENDED_FILE)) else { return };
+        let Ok(about) = file.metadata() else { return };
+        let seen = about.modified().ok().map(|at| (about.len(), at));
+        let mut ended = self.ended();
+        if seen.is_some() && ended.seen == seen {
+            return;
+        }
+        let Ok(text) = std::fs::read_to_string(&file) else { return };
+        text.lines().filter_map(Line::parse).for_each(|line| ended.apply(&line));
+        ended.drop_expired();
+        (ended.lines, ended.seen) = (text.lines().count(), seen);
+    }
+
+    /// Appends an ended session to the file, without fsync: after a power failure a client may be able to resume a
+    /// session that it had ended.
+    pub(super) fn write(&self, ended: &EndedSession) {
+        let Some(folder) = &self.folder else { return };
+        // If writing fails, the session is ended in this process only.
+        let _ = self.append(folder, ended);
+    }
+
+    fn append(&self, folder: &Path, session: &EndedSession) -> io::Result<()> {
+        let lock =
+            private(OpenOptions::new().create(true).truncate(false).write(true), &folder.join(LOCK_FILE))?;
+        lock.lock()?;
+        let path = folder.join(ENDED_FILE);
+        self.refresh();
+        let mut ended = self.ended();
+        ended.apply(&Line::Ended(*session));
+        if ended.lines > ended.needed() + MAX_EXTRA_LINES {
+            let text = ended.written();
+            let mut new = tempfile::NamedTempFile::new_in(folder)?;
+            new.write_all(text.as_bytes())?;
+            new.persist(&path).map_err(|error| error.error)?;
+            (ended.lines, ended.seen) = (text.lines().count(), None);
+            return Ok(());
+        }
+        let mut file = private(OpenOptions::new().create(true).append(true), &path)?;
+        file.write_all(format!("{}\n", Line::Ended(*session)).as_bytes())?;
+        ended.lines += 1;
+        let about = file.metadata()?;
+        ended.seen = about.modified().ok().map(|at| (about.len(), at));
+        Ok(())
+    }
+}
+
+/// Loads the key from the data folder. Generates one if there is none or it is invalid.
+fn kept_key(folder: &Path) -> io::Result<Key> {
+    let path = folder.join(KEY_FILE);
+    let read = || -> io::Result<Option<Key>> {
+        let text = io::read_to_string(private(OpenOptions::new().read(true), &path)?)?;
+        Ok(unhex::<KEY_BYTES>(text.trim_end()).map(|bytes| Key::new(HMAC_SHA256, &bytes)))
+    };
+    let is_invalid = match read() {
+        Ok(Some(key)) => return Ok(key),
+        Ok(None) => true,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => false,
+        Err(error) => return Err(error),
+    };
+    let mut bytes = [0; KEY_BYTES];
+    getrandom::fill(&mut bytes).map_err(io::Error::other)?;
+    // Temporary files are created with mode 0600.
+    let mut new = tempfile::NamedTempFile::new_in(folder)?;
+    writeln!(new, "{}", hex(&bytes))?;
+    new.as_file().sync_all()?;
+    match if is_invalid { new.persist(&path) } else { new.persist_noclobber(&path) } {
+        Ok(_) => Ok(Key::new(HMAC_SHA256, &bytes)),
+        // Another process has created the key first.
+        Err(error) if error.error.kind() == io::ErrorKind::AlreadyExists => {
+            read()?.ok_or_else(|| io::Error::from(io::ErrorKind::InvalidData))
+        }
+        Err(error) => Err(error.error),
+    }
+}
+
+/// Opens a file that must belong to the current user; a new file gets mode 0600. A symbolic link or a file of another
+/// user is an error.
+fn private(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
+        let no_follow = rustix::fs::OFlags::NOFOLLOW.bits().cast_signed();
+        let file = options.mode(0o600).custom_flags(no_follow).open(path)?;
+        if file.metadata()?.uid() != rustix::process::geteuid().as_raw() {
+            return Err(io::Error::from(io::ErrorKind::PermissionDenied));
+        }
+        Ok(file)
+    }
+    #[cfg(not(unix))]
+    options.open(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ticket(created: u64) -> Ticket {
+        let mut nonce = [0; NONCE_BYTES];
+        nonce[..8].copy_from_slice(&created.to_be_bytes());
+        Ticket { created, nonce }
+    }
+
+    fn ended(principal: &str, created: u64) -> EndedSession {
+        EndedSession::new("work", principal, &ticket(created))
+    }
+
+    #[test]
+    fn key_is_kept_for_the_owner_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let sign = |record: &SessionRecord| ring::hmac::sign(record.key().unwrap(), b"x").as_ref().to_vec();
+        let first = sign(&SessionRecord::in_folder(folder.path()));
+        assert_eq!(sign(&SessionRecord::in_folder(folder.path())), first);
+        assert_ne!(sign(&SessionRecord::in_memory()), first);
+        let file = folder.path().join(KEY_FILE);
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt as _;
+            assert_eq!(file.metadata().unwrap().permissions().mode() & 0o777, 0o600);
+            // The key is not read through a symbolic link.
+            let elsewhere = tempfile::tempdir().unwrap();
+            std::os::unix::fs::symlink(&file, elsewhere.path().join(KEY_FILE)).unwrap();
+            assert_ne!(sign(&SessionRecord::in_folder(elsewhere.path())), first);
+        }
+        std::fs::write(&file, "broken").unwrap();
+        let second = sign(&SessionRecord::in_folder(folder.path()));
+        assert_ne!(second, first);
+        assert_eq!(sign(&SessionRecord::in_folder(folder.path())), second);
+        // Without a folder the key lives as long as the process.
+        let none = SessionRecord::in_folder(&folder.path().join("none"));
+        assert_eq!(sign(&none), sign(&none));
+    }
+
+    #[test]
+    fn ended_sessions_stay_ended_in_other_processes() {
+        let folder = tempfile::tempdir().unwrap();
+        let [one, other] = [(); 2].map(|()| SessionRecord::in_folder(folder.path()));
+        let first = now();
+        for (count, created) in (first..first + 3).enumerate() {
+            one.add(ended("ann", created));
+            one.write(&ended("ann", created));
+            other.refresh();
+            assert!(other.contains(&ended("ann", created)), "{count}");
+        }
+        other.write(&ended("bob", first));
+        let third = SessionRecord::in_folder(folder.path());
+        third.refresh();
+        assert!(third.contains(&ended("ann", first)) && third.contains(&ended("bob", first)));
+        assert!(!third.contains(&ended("bob", first + 1)) && !third.contains(&ended("eve", first)));
+        // Invalid lines are skipped.
+        let file = folder.path().join(ENDED_FILE);
+        let text = std::fs::read_to_string(&file).unwrap();
+        std::fs::write(
+            &file,
+            format!("\nended x 1 2\nbefore\nended {}\n{text}before \u{e9}\n", "0".repeat(16)),
+        )
+        .unwrap();
+        let fourth = SessionRecord::in_folder(folder.path());
+        fourth.refresh();
+        assert!(fourth.contains(&ended("ann", first + 2)) && !fourth.contains(&ended("ann", first + 3)));
+    }
+
+    #[test]
+    fn record_is_bounded_and_forgets_no_ended_session() {
+        let folder = tempfile::tempdir().unwrap();
+        let record = SessionRecord::in_folder(folder.path());
+        let first = now();
+        let all = u64::try_from(2 * MAX_ENDED + MAX_EXTRA_LINES).unwrap();
+        record.write(&ended("bob", first + 1));
+        for created in first..first + all {
+            record.add(ended("ann", created));
+            record.write(&ended("ann", created));
+        }
+        let again = SessionRecord::in_folder(folder.path());
+        again.refresh();
+        for record in [&record, &again] {
+            assert!((first..first + all).all(|created| record.contains(&ended("ann", created))));
+            assert!(!record.contains(&ended("ann", first + all)));
+            // Sessions of another principal with the same creation time can still be resumed.
+            assert!(record.contains(&ended("bob", first + 1)) && !record.contains(&ended("bob", first)));
+            let ended = record.ended();
+            assert!(ended.owners.values().all(|owner| owner.sessions.len() <= MAX_ENDED));
+            assert!(ended.lines <= 2 * MAX_ENDED + MAX_EXTRA_LINES, "{}", ended.lines);
+        }
+    }
+
+    #[test]
+    fn expired_sessions_are_dropped() {
+        let folder = tempfile::tempdir().unwrap();
+        let expired = now() - RESUMABLE_FOR.as_secs() - 60;
+        SessionRecord::in_folder(folder.path()).write(&ended("ann", expired));
+        let record = SessionRecord::in_folder(folder.path());
+        record.refresh();
+        assert!(record.ended().owners.is_empty());
+    }
+}

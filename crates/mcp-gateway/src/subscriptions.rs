@@ -1,0 +1,168 @@
+//! Subscriptions of clients to resources, as guards: each holds its part of the principal's budget, and unsubscribes
+//! exactly once when it is dropped. Subscribing and unsubscribing run to completion in separate tasks, so that a client
+//! that cancels or disconnects meanwhile leaves nothing behind.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::OwnedMutexGuard;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::Gateway;
+use crate::backend::{Backend, RpcError};
+use crate::budget::Permit;
+
+/// A subscription that has to be undone.
+struct Added {
+    uri: String,
+    backend: Arc<dyn Backend>,
+    /// Released after the server has been notified.
+    permit: Permit,
+}
+
+impl Added {
+    async fn take_back(self) -> Result<(), RpcError> {
+        let Self { uri, backend, permit } = self;
+        let _turn = UriLock::take(&uri).await;
+        let ended = backend.watch(&uri, false).await;
+        drop(permit);
+        ended
+    }
+}
+
+/// A subscription of a client to one resource.
+pub(crate) struct Subscription {
+    added: Option<Added>,
+    tasks: TaskTracker,
+}
+
+impl fmt::Debug for Subscription {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let uri = self.added.as_ref().map(|added| &added.uri);
+        f.debug_tuple("Subscription").field(&uri).finish()
+    }
+}
+
+impl Subscription {
+    /// Unsubscribes. The server is notified even if the returned future is dropped.
+    pub(crate) async fn end(mut self) -> Result<(), RpcError> {
+        let Some(added) = self.added.take() else { return Ok(()) };
+        self.tasks.spawn(added.take_back()).await.unwrap_or(Ok(()))
+    }
+}
+
+impl Drop for Subscription {
+    fn drop(&mut self) {
+        let Some(added) = self.added.take() else { return };
+        run_beside(&self.tasks, async move {
+            let _ = added.take_back().await;
+        });
+    }
+}
+
+/// The subscriptions of one client or stream. On drop they end one after another.
+#[derive(Debug, Default)]
+pub(crate) struct Subscriptions(Vec<Subscription>);
+
+impl From<Vec<Subscription>> for Subscriptions {
+    fn from(all: Vec<Subscription>) -> Self {
+        Self(all)
+    }
+}
+
+impl Drop for Subscriptions {
+    fn drop(&mut self) {
+        let Some(tasks) = self.0.first().map(|one| one.tasks.clone()) else { return };
+        let all: Vec<Added> = self.0.drain(..).filter_map(|mut one| one.added.take()).collect();
+        run_beside(&tasks, async move {
+            for added in all {
+                let _ = added.take_back().await;
+            }
+        });
+    }
+}
+
+/// Runs `work` in a task, if there still is a runtime.
+fn run_beside(tasks: &TaskTracker, work: impl Future<Output = ()> + Send + 'static) {
+    if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+        tasks.spawn_on(work, &runtime);
+    }
+}
+
+impl Gateway {
+    /// Subscribes to a resource.
+    pub(super) async fn subscribe(&self, uri: String, permit: Permit) -> Result<Subscription, RpcError> {
+        let (backend, tasks) = (Arc::clone(&self.backend), self.tasks.clone());
+        let subscribing = self.tasks.spawn(subscribed(backend, tasks, (uri, permit)));
+        subscribing.await.unwrap_or_else(|_| Err(RpcError::new(-32603, "subscribing failed")))
+    }
+
+    /// Subscribes to several resources, skipping those that fail. If the client disconnects meanwhile, this stops and
+    /// undoes the subscriptions made so far.
+    pub(super) async fn subscribe_all(&self, wanted: Vec<(String, Permit)>) -> Subscriptions {
+        if wanted.is_empty() {
+            return Subscriptions::default();
+        }
+        let (backend, tasks) = (Arc::clone(&self.backend), self.tasks.clone());
+        let unwanted = CancellationToken::new();
+        let _unwanted_if_dropped = unwanted.clone().drop_guard();
+        let subscribing = self.tasks.spawn(async move {
+            let mut all = Subscriptions::default();
+            for one in wanted {
+                if unwanted.is_cancelled() {
+                    break;
+                }
+                all.0.extend(subscribed(Arc::clone(&backend), tasks.clone(), one).await.ok());
+            }
+            all
+        });
+        subscribing.await.unwrap_or_default()
+    }
+}
+
+async fn subscribed(
+    backend: Arc<dyn Backend>,
+    tasks: TaskTracker,
+    (uri, permit): (String, Permit),
+) -> Result<Subscription, RpcError> {
+    let turn = UriLock::take(&uri).await;
+    backend.watch(&uri, true).await?;
+    drop(turn);
+    Ok(Subscription { added: Some(Added { uri, backend, permit }), tasks })
+}
+
+/// Serializes subscribing to and unsubscribing from a resource. Otherwise the message that ends the last subscription of
+/// one client could reach the server after the message that begins the first subscription of another.
+struct UriLock {
+    uri: String,
+    lock: Option<(Arc<tokio::sync::Mutex<()>>, OwnedMutexGuard<()>)>,
+}
+
+/// The resources that are being subscribed to or unsubscribed from, in all profiles.
+static URI_LOCKS: LazyLock<Mutex<HashMap<String, Arc<tokio::sync::Mutex<()>>>>> =
+    LazyLock::new(Mutex::default);
+
+impl UriLock {
+    async fn take(uri: &str) -> Self {
+        let lock = Arc::clone(uri_locks().entry(uri.to_owned()).or_default());
+        let held = Arc::clone(&lock).lock_owned().await;
+        Self { uri: uri.to_owned(), lock: Some((lock, held)) }
+    }
+}
+
+fn uri_locks() -> MutexGuard<'static, HashMap<String, Arc<tokio::sync::Mutex<()>>>> {
+    URI_LOCKS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Drop for UriLock {
+    fn drop(&mut self) {
+        let mut all = uri_locks();
+        drop(self.lock.take());
+        // Waiting tasks hold a reference as well.
+        if all.get(&self.uri).is_some_and(|lock| Arc::strong_count(lock) == 1) {
+            all.remove(&self.uri);
+        }
+    }
+}

@@ -1,0 +1,201 @@
+//! The headers that mirror a modern request's body (2026-07-28, transports/streamable-http: request metadata).
+
+use std::borrow::Cow;
+use std::collections::HashSet;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::Value;
+use toolhub_core::RawJson;
+use toolhub_core::lang::LocalizedText;
+
+/// Whether a text is valid as a header value without encoding.
+#[inline]
+pub fn is_plain(value: &str) -> bool {
+    value.bytes().all(|byte| matches!(byte, b' '..=b'~' | b'\t'))
+}
+
+/// Encodes a header value: plain if that is safe, otherwise in the base64 form of the specification.
+#[inline]
+pub fn encode(value: &str) -> Cow<'_, str> {
+    let padded = value.starts_with([' ', '\t']) || value.ends_with([' ', '\t']);
+    let sentinel = value.starts_with("=?base64?") && value.ends_with("?=");
+    if is_plain(value) && !padded && !sentinel {
+        value.into()
+    } else {
+        format!("=?base64?{}?=", STANDARD.encode(value)).into()
+    }
+}
+
+/// A parameter that a tool requires to be mirrored into a header.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Mirrored {
+    header: String,
+    path: Vec<String>,
+}
+
+impl Mirrored {
+    /// The name of the header.
+    pub fn header_name(&self) -> String {
+        format!("Mcp-Param-{}", self.header)
+    }
+
+    /// The required value of the header for these arguments.
+    pub fn value_in(&self, arguments: &Value) -> Option<String> {
+        let value = self.path.iter().try_fold(arguments, |value, step| value.get(step))?;
+        match value {
+            Value::String(text) => Some(text.clone()),
+            Value::Bool(flag) => Some(flag.to_string()),
+            Value::Number(number) => Some(number.to_string()),
+            _ => None,
+        }
+    }
+}
+
+/// The parameters that `schema` marks with `x-mcp-header`, or why the marks make the tool unusable over HTTP.
+pub fn mirrored(schema: &RawJson) -> Result<Vec<Mirrored>, LocalizedText> {
+    // Most schemas have no marks; a substring search avoids traversing them.
+    if !schema.get().contains("x-mcp-header") {
+        return Ok(Vec::new());
+    }
+    let mut found = Vec::new();
+    walk(&schema.value(), &mut Vec::new(), Reach::Static, &mut found)?;
+    let mut seen = HashSet::new();
+    for mirrored in &found {
+        if !seen.insert(mirrored.header.to_ascii_lowercase()) {
+            let name = &mirrored.header;
+            return Err(LocalizedText::new(
+                format!("`x-mcp-header` `{name}` is used twice"),
+                format!("`x-mcp-header` `{name}` 用了两次"),
+            ));
+        }
+    }
+    Ok(found)
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Reach {
+    /// Reachable through `properties` only.
+    Static,
+    /// Reachable otherwise: marks are not allowed.
+    Other,
+}
+
+fn walk(
+    schema: &Value,
+    path: &mut Vec<String>,
+    reach: Reach,
+    found: &mut Vec<Mirrored>,
+) -> Result<(), LocalizedText> {
+    let members = match schema {
+        Value::Object(members) => members,
+        Value::Array(items) => {
+            return items.iter().try_for_each(|item| walk(item, path, Reach::Other, found));
+        }
+        _ => return Ok(()),
+    };
+    if let Some(mark) = members.get("x-mcp-header") {
+        let place = path.join(".");
+        let name = mark.as_str().filter(|name| is_token(name));
+        let name = name.ok_or_else(|| {
+            LocalizedText::new(
+                format!("`x-mcp-header` of `{place}` is {mark}, not a header name"),
+                format!("`{place}` 的 `x-mcp-header` 是 {mark}，不是请求头名称"),
+            )
+        })?;
+        if reach == Reach::Other || path.is_empty() {
+            return Err(LocalizedText::new(
+                format!("`x-mcp-header` `{name}` stands where its value cannot be found"),
+                format!("`x-mcp-header` `{name}` 所在位置无法取值"),
+            ));
+        }
+        if !matches!(members.get("type").and_then(Value::as_str), Some("string" | "integer" | "boolean")) {
+            return Err(LocalizedText::new(
+                format!("`x-mcp-header` of `{place}` needs type string, integer or boolean"),
+                format!("`{place}` 的 `x-mcp-header` 要求类型为 string、integer 或 boolean"),
+            ));
+        }
+        found.push(Mirrored { header: name.to_owned(), path: path.clone() });
+    }
+    for (key, value) in members {
+        match (key.as_str(), value) {
+            ("properties", Value::Object(properties)) => {
+                for (name, property) in properties {
+                    path.push(name.clone());
+                    walk(property, path, reach, found)?;
+                    path.pop();
+                }
+            }
+            // Data, not schemas.
+            ("const" | "enum" | "default" | "examples", _) => {}
+            (_, value) => walk(value, path, Reach::Other, found)?,
+        }
+    }
+    Ok(())
+}
+
+fn is_token(name: &str) -> bool {
+    let token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
+    !name.is_empty() && name.bytes().all(token)
+}
+
+/// The `Mcp-Param-*` headers of a call.
+#[inline]
+pub fn of_arguments(mirrored: &[Mirrored], arguments: &RawJson) -> Vec<(String, String)> {
+    if mirrored.is_empty() {
+        return Vec::new();
+    }
+    let arguments = arguments.value();
+    let header = |mirrored: &Mirrored| {
+        Some((mirrored.header_name(), encode(&mirrored.value_in(&arguments)?).into_owned()))
+    };
+    mirrored.iter().filter_map(header).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn values_are_encoded_as_the_spec_shows() {
+        let check = |value: &str, expect: &str| assert_eq!(encode(value), expect);
+        check("us-west1", "us-west1");
+        check("Hello, 世界", "=?base64?SGVsbG8sIOS4lueVjA==?=");
+        check(" padded ", "=?base64?IHBhZGRlZCA=?=");
+        check("line1\nline2", "=?base64?bGluZTEKbGluZTI=?=");
+        check("=?base64?literal?=", "=?base64?PT9iYXNlNjQ/bGl0ZXJhbD89?=");
+    }
+
+    #[test]
+    fn marked_parameters_are_mirrored() {
+        let schema = json!({"type": "object", "properties": {
+            "region": {"type": "string", "x-mcp-header": "Region"},
+            "deep": {"type": "object", "properties": {"n": {"type": "integer", "x-mcp-header": "N"}}},
+            "off": {"type": "boolean", "x-mcp-header": "Off"},
+        }});
+        let marks = mirrored(&RawJson::from(schema)).unwrap();
+        let arguments = RawJson::from(json!({"region": "东京", "deep": {"n": -7}, "off": null}));
+        assert_eq!(
+            of_arguments(&marks, &arguments),
+            [
+                ("Mcp-Param-Region".to_owned(), "=?base64?5Lic5Lqs?=".to_owned()),
+                ("Mcp-Param-N".to_owned(), "-7".to_owned()),
+            ]
+        );
+    }
+
+    #[test]
+    fn bad_marks_cost_the_tool() {
+        let check = |property: Value| {
+            let schema = json!({"type": "object", "properties": {"a": property, "b": {"type": "string", "x-mcp-header": "B"}}});
+            assert!(mirrored(&RawJson::from(schema.clone())).is_err(), "{schema}");
+        };
+        check(json!({"type": "string", "x-mcp-header": ""}));
+        check(json!({"type": "string", "x-mcp-header": "a b"}));
+        check(json!({"type": "string", "x-mcp-header": "b"}));
+        check(json!({"type": "number", "x-mcp-header": "A"}));
+        check(json!({"type": "array", "items": {"type": "string", "x-mcp-header": "A"}}));
+        check(json!({"anyOf": [{"type": "string", "x-mcp-header": "A"}]}));
+    }
+}

@@ -1,0 +1,123 @@
+//! Binds the credentials of a server to the authorization server they were first used with. Another one receives them only
+//! after the owner has named it.
+
+use serde::{Deserialize, Serialize};
+use url::Url;
+
+use crate::error::OAuthError;
+use crate::fetch::plain;
+use crate::issuer::Issuer;
+use crate::lock::hash_of;
+use crate::record::Record;
+use crate::renew::Ground;
+use crate::store::TokenStore;
+
+/// An authorization server at the time when credentials were first used with it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Binding {
+    /// The exact issuer identifier.
+    pub(crate) issuer: String,
+    /// The origin that secrets and refresh tokens are sent to. It often differs from the issuer's.
+    pub(crate) token_origin: String,
+}
+
+impl Binding {
+    fn to(issuer: &Issuer) -> Self {
+        Self { issuer: issuer.name.clone(), token_origin: issuer.token.origin().ascii_serialization() }
+    }
+
+    fn of_record(record: &Record) -> Option<Self> {
+        let token_origin = Url::parse(&record.token_endpoint).ok()?.origin().ascii_serialization();
+        Some(Self { issuer: record.issuer.clone(), token_origin })
+    }
+}
+
+/// The authorization servers that a login may use.
+#[derive(Debug, Default)]
+pub(crate) struct Allowed {
+    server: String,
+    /// The issuer in the configuration.
+    pub(crate) configured: Option<String>,
+    bound: Option<Binding>,
+}
+
+impl Allowed {
+    /// Determines the allowed issuers for a login, from the configuration and earlier logins. If the owner has just named an
+    /// issuer, the old binding is ignored.
+    pub(crate) async fn of(
+        ground: &Ground,
+        store: &TokenStore,
+        before: Option<&Record>,
+    ) -> Result<Self, OAuthError> {
+        let (server, configured) = (ground.server.to_string(), ground.spec.issuer.clone());
+        let bound = match ground.rebinds {
+            true => None,
+            false => store.binding(&key_of(ground)).await?.or_else(|| before.and_then(Binding::of_record)),
+        };
+        Ok(Self { server, configured, bound })
+    }
+
+    /// The only allowed issuer, if there is one.
+    pub(crate) fn only(&self) -> Option<&str> {
+        self.configured.as_deref().or_else(|| self.bound.as_ref().map(|bound| bound.issuer.as_str()))
+    }
+
+    /// The error if none of the issuers that the server lists is allowed.
+    pub(crate) fn refuse(&self, own: &str, named: &str) -> OAuthError {
+        match self.configured {
+            Some(_) => OAuthError::WrongIssuer { expected: own.to_owned(), found: plain(named) },
+            None => self.changed(own, named, named),
+        }
+    }
+
+    /// Checks the metadata of the discovered authorization server against the binding.
+    pub(crate) fn check(&self, issuer: &Issuer) -> Result<(), OAuthError> {
+        let Some(bound) = &self.bound else { return Ok(()) };
+        let found = Binding::to(issuer);
+        if bound.issuer != found.issuer {
+            return Err(self.changed(&bound.issuer, &found.issuer, &found.issuer));
+        }
+        if bound.token_origin != found.token_origin {
+            return Err(self.changed(&bound.token_origin, &found.token_origin, &found.issuer));
+        }
+        Ok(())
+    }
+
+    fn changed(&self, bound: &str, found: &str, issuer: &str) -> OAuthError {
+        OAuthError::IssuerChanged {
+            server: self.server.clone(),
+            bound: plain(bound),
+            found: plain(found),
+            issuer: plain(issuer),
+        }
+    }
+}
+
+/// Binds the credentials of a server to an authorization server.
+pub(crate) async fn bind(ground: &Ground, store: &TokenStore, issuer: &Issuer) -> Result<(), OAuthError> {
+    let (key, binding) = (key_of(ground), Binding::to(issuer));
+    if store.binding(&key).await?.as_ref() == Some(&binding) {
+        return Ok(());
+    }
+    store.bind(&key, Some(&binding)).await
+}
+
+/// Removes the binding of a server without credentials. Configured credentials stay bound.
+pub(crate) async fn release(ground: &Ground, store: &TokenStore) -> Result<(), OAuthError> {
+    match ground.spec.client_id {
+        Some(_) => Ok(()),
+        None => store.bind(&key_of(ground), None).await,
+    }
+}
+
+/// Whether a stored login belongs to the configured issuer, if one is configured: the configured secret is sent to no other.
+pub(crate) fn is_of(ground: &Ground, record: &Record) -> bool {
+    ground.spec.issuer.as_ref().is_none_or(|issuer| *issuer == record.issuer)
+}
+
+/// The key consists of the server's name and the client, not the URL: another server may be at the new URL, while the secret is
+/// the same.
+fn key_of(ground: &Ground) -> String {
+    let client = ground.spec.client_id.as_deref().map_or_else(|| "registered".to_owned(), hash_of);
+    format!("{} {client}", ground.server)
+}

@@ -1,0 +1,230 @@
+//! Receives the browser redirect on a loopback port (RFC 8252 §7.3). Accepts one response, and only if it belongs to the
+//! current login.
+
+use std::net::Ipv4Addr;
+use std::time::Duration;
+
+use futures_util::StreamExt as _;
+use futures_util::stream::FuturesUnordered;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream};
+use toolhub_core::Secret;
+use url::Url;
+
+use crate::error::OAuthError;
+use crate::fetch::plain;
+use crate::page;
+
+pub(crate) const PATH: &str = "/callback";
+/// Timeout of one connection. Browsers open some without sending a request.
+const CONNECTION: Duration = Duration::from_secs(10);
+const MAX_CONNECTIONS: usize = 32;
+const MAX_HEAD: usize = 16 << 10;
+
+/// The loopback listener for the browser redirect.
+#[derive(Debug)]
+pub(crate) struct Callback {
+    listener: TcpListener,
+    pub(crate) port: u16,
+}
+
+/// The values that identify a valid response.
+#[derive(Debug)]
+pub(crate) struct Expected {
+    pub(crate) state: Secret,
+    /// The required issuer (RFC 9207).
+    pub(crate) issuer: String,
+    /// Whether the issuer has announced the `iss` parameter.
+    pub(crate) names_itself: bool,
+}
+
+impl Callback {
+    /// Listens on the configured port; otherwise on the port used before, if it is free, or on any port.
+    pub(crate) async fn open(configured: Option<u16>, before: Option<u16>) -> Result<Self, OAuthError> {
+        let bind = |port: u16| TcpListener::bind((Ipv4Addr::LOCALHOST, port));
+        let listener = match (configured, before) {
+            (Some(port), _) => bind(port).await,
+            (None, Some(port)) => match bind(port).await {
+                Ok(listener) => Ok(listener),
+                Err(_) => bind(0).await,
+            },
+            (None, None) => bind(0).await,
+        };
+        let failed = |error: std::io::Error| OAuthError::NoPort {
+            port: configured.unwrap_or_default(),
+            cause: error.to_string(),
+        };
+        let listener = listener.map_err(failed)?;
+        let port = listener.local_addr().map_err(failed)?.port();
+        Ok(Self { listener, port })
+    }
+
+    /// The redirect URI.
+    pub(crate) fn redirect_uri(&self) -> String {
+        format!("http://127.0.0.1:{}{PATH}", self.port)
+    }
+
+    /// Waits for the authorization code. The caller applies the timeout.
+    pub(crate) async fn code(&self, expected: &Expected) -> Result<Secret, OAuthError> {
+        let mut visits = FuturesUnordered::new();
+        loop {
+            tokio::select! {
+                accepted = self.listener.accept(), if visits.len() < MAX_CONNECTIONS => {
+                    if let Ok((stream, _)) = accepted {
+                        visits.push(tokio::time::timeout(CONNECTION, visit(stream, expected)));
+                    }
+                }
+                Some(visited) = visits.next() => {
+                    if let Ok(Some(answer)) = visited {
+                        return answer;
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Serves one connection. Returns the response of the login, if it was one.
+async fn visit(mut stream: TcpStream, expected: &Expected) -> Option<Result<Secret, OAuthError>> {
+    let head = read_head(&mut stream).await?;
+    let verdict = expected.judge(&head);
+    let page = match &verdict {
+        Verdict::Answer(Ok(_)) => page::done(),
+        Verdict::Answer(Err(_)) => page::failed(),
+        Verdict::Stray => page::stray(),
+    };
+    // The result is independent of whether the browser receives the page.
+    let _ = stream.write_all(page.as_bytes()).await;
+    let _ = stream.shutdown().await;
+    match verdict {
+        Verdict::Answer(answer) => Some(answer),
+        Verdict::Stray => None,
+    }
+}
+
+async fn read_head(stream: &mut TcpStream) -> Option<String> {
+    let mut head = Vec::new();
+    let mut part = [0_u8; 2048];
+    while !head.windows(4).any(|window| window == b"\r\n\r\n") {
+        let count = stream.read(&mut part).await.ok().filter(|count| *count > 0)?;
+        head.extend_from_slice(&part[..count]);
+        if head.len() > MAX_HEAD {
+            return None;
+        }
+    }
+    String::from_utf8(head).ok()
+}
+
+#[derive(Debug)]
+enum Verdict {
+    Answer(Result<Secret, OAuthError>),
+    /// Another request: a favicon, an old tab, a guess. Does not end the wait.
+    Stray,
+}
+
+impl Expected {
+    fn judge(&self, head: &str) -> Verdict {
+        let target = head.strip_prefix("GET ").and_then(|rest| rest.split(' ').next()).unwrap_or_default();
+        let Ok(url) = Url::parse("http://127.0.0.1").and_then(|base| base.join(target)) else {
+            return Verdict::Stray;
+        };
+        let value =
+            |name: &str| url.query_pairs().find_map(|(key, value)| (key == name).then(|| value.into_owned()));
+        let ours = value("state").is_some_and(|state| same(&state, self.state.expose()));
+        if url.path() != PATH || !ours {
+            return Verdict::Stray;
+        }
+        // Validated before any other parameter is used, including `error` (2026-07-28, authorization response validation).
+        match value("iss") {
+            Some(found) if found != self.issuer => return self.wrong_issuer(&found),
+            None if self.names_itself => return self.wrong_issuer(""),
+            _ => {}
+        }
+        Verdict::Answer(match (value("code"), value("error")) {
+            (Some(code), None) if !code.is_empty() => Ok(Secret::new(code)),
+            (_, error) => Err(OAuthError::Denied {
+                code: plain(&error.unwrap_or_else(|| "no code".to_owned())),
+                said: plain(&value("error_description").unwrap_or_default()),
+            }),
+        })
+    }
+
+    fn wrong_issuer(&self, found: &str) -> Verdict {
+        let (expected, found) = (self.issuer.clone(), plain(found));
+        Verdict::Answer(Err(OAuthError::WrongIssuer { expected, found }))
+    }
+}
+
+/// Compares in constant time.
+fn same(one: &str, other: &str) -> bool {
+    one.len() == other.len() && one.bytes().zip(other.bytes()).fold(0, |sum, (a, b)| sum | (a ^ b)) == 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn answers_are_judged() {
+        let check = |names_itself: bool, target: &str, expect: &str| {
+            let expected =
+                Expected { state: Secret::new("s1"), issuer: "https://a.example/t".to_owned(), names_itself };
+            let verdict = match expected.judge(&format!("GET {target} HTTP/1.1\r\n\r\n")) {
+                Verdict::Stray => "stray".to_owned(),
+                Verdict::Answer(Ok(code)) => code.expose().to_owned(),
+                Verdict::Answer(Err(OAuthError::Denied { code, said })) => format!("denied {code} {said}"),
+                Verdict::Answer(Err(OAuthError::WrongIssuer { found, .. })) => format!("issuer {found}"),
+                Verdict::Answer(Err(other)) => other.to_string(),
+            };
+            assert_eq!(verdict, expect, "{target}");
+        };
+        check(false, "/callback?code=c%2F1&state=s1", "c/1");
+        check(false, "/callback?code=c&state=s1&iss=https%3A%2F%2Fa.example%2Ft", "c");
+        check(true, "/callback?code=c&state=s1&iss=https%3A%2F%2Fa.example%2Ft", "c");
+        check(true, "/callback?code=c&state=s1", "issuer ");
+        check(
+            false,
+            "/callback?code=c&state=s1&iss=https%3A%2F%2Fa.example%2Ft%2F",
+            "issuer https://a.example/t/",
+        );
+        check(
+            false,
+            "/callback?error=access_denied&error_description=no%0Away&state=s1",
+            "denied access_denied no way",
+        );
+        check(true, "/callback?error=access_denied&state=s1&iss=https%3A%2F%2Fb", "issuer https://b");
+        check(false, "/callback?state=s1", "denied no code ");
+        check(false, "/callback?code=c&state=s2", "stray");
+        check(false, "/callback?code=c", "stray");
+        check(false, "/favicon.ico", "stray");
+        check(false, "/other?code=c&state=s1", "stray");
+        check(false, "", "stray");
+    }
+
+    #[tokio::test]
+    async fn strangers_do_not_end_the_wait() {
+        let callback = Callback::open(None, None).await.unwrap();
+        let expected = Expected {
+            state: Secret::new("s1"),
+            issuer: "https://a.example".to_owned(),
+            names_itself: false,
+        };
+        let port = callback.port;
+        let visit = |target: &'static str| async move {
+            let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).await.unwrap();
+            stream.write_all(format!("GET {target} HTTP/1.1\r\n\r\n").as_bytes()).await.unwrap();
+            let mut page = String::new();
+            stream.read_to_string(&mut page).await.unwrap();
+            page
+        };
+        let browser = async {
+            let _silent = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).await.unwrap();
+            assert!(visit("/favicon.ico").await.starts_with("HTTP/1.1 404"));
+            assert!(visit("/callback?code=x&state=guess").await.starts_with("HTTP/1.1 404"));
+            let page = visit("/callback?code=right&state=s1").await;
+            assert!(page.starts_with("HTTP/1.1 200") && page.contains("登录"), "{page}");
+        };
+        let (code, ()) = tokio::join!(callback.code(&expected), browser);
+        assert_eq!(code.unwrap().expose(), "right");
+    }
+}

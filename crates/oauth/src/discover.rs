@@ -1,0 +1,84 @@
+//! Finds the authorization server for a server's URL, and validates each step.
+
+use reqwest::StatusCode;
+use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap};
+use toolhub_core::{RawJson, RawObject};
+use toolhub_mcp_wire::era::MODERN;
+use toolhub_mcp_wire::wire::{self, Meta, Modern, Said};
+use url::Url;
+
+use crate::binding::Allowed;
+use crate::challenge::Challenge;
+use crate::error::OAuthError;
+use crate::fetch::{Fetch, place_of, plain, send};
+use crate::issuer::{Issuer, Sought};
+use crate::resource::{Resource, canonical};
+
+/// The result of the discovery.
+#[derive(Debug)]
+pub(crate) struct Found {
+    /// The resource indicator for token requests (RFC 8707).
+    pub(crate) resource: String,
+    /// The scopes that the resource lists.
+    pub(crate) scopes: Option<Vec<String>>,
+    pub(crate) issuer: Issuer,
+}
+
+/// Sends a request without a token, to obtain the challenge. Uses a request without side effects.
+pub(crate) async fn knock(
+    fetch: &Fetch,
+    server: &Url,
+    headers: HeaderMap,
+) -> Result<Option<Challenge>, OAuthError> {
+    let version = MODERN[0];
+    let said = Said { method: "server/discover", call: None, params: &RawObject::default() };
+    let meta = Meta {
+        modern: Some(Modern { version, can: RawJson::empty_object(), log_level: None }),
+        ..Meta::default()
+    };
+    let request = fetch
+        .post(server)?
+        .headers(headers)
+        .header(CONTENT_TYPE, "application/json")
+        .header(ACCEPT, "application/json, text/event-stream")
+        .header("MCP-Protocol-Version", version)
+        .header("Mcp-Method", "server/discover")
+        .body(wire::request(1, said, &meta));
+    let response = send(request, server).await?;
+    let refused = matches!(response.status(), StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN);
+    Ok(Challenge::bearer(response.headers()).filter(|_| refused))
+}
+
+/// Finds the authorization server of `server`.
+pub(crate) async fn discover(
+    fetch: &Fetch,
+    server: &Url,
+    (allowed, challenge): (&Allowed, Option<&Challenge>),
+) -> Result<Found, OAuthError> {
+    let resource = Resource::find(fetch, server, challenge).await?;
+    let listed = resource.as_ref().map(|resource| resource.issuers.as_slice()).unwrap_or_default();
+    let sought = match (allowed.only(), listed.first()) {
+        // A client belongs to one authorization server and must not be used at another.
+        (Some(own), Some(first)) if !listed.iter().any(|listed| listed == own) => {
+            return Err(allowed.refuse(own, first));
+        }
+        (Some(own), _) => Sought::Named(own),
+        (None, Some(first)) => Sought::Named(first),
+        (None, None) => Sought::AtServer(server),
+    };
+    let issuer = match (Issuer::find(fetch, sought).await?, sought) {
+        (Some(issuer), _) => issuer,
+        (None, Sought::AtServer(_)) => return Err(OAuthError::NotOffered),
+        (None, Sought::Named(name)) => {
+            let place = Url::parse(name).map_or_else(|_| plain(name), |url| place_of(&url));
+            let detail = "it does not describe itself as an authorization server".to_owned();
+            return Err(OAuthError::Unreadable { place, detail });
+        }
+    };
+    allowed.check(&issuer)?;
+    let (name, scopes) = match resource {
+        Some(resource) => (resource.name, resource.scopes),
+        None => (canonical(server), None),
+    };
+    Ok(Found { resource: name, scopes, issuer })
+}

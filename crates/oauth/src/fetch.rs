@@ -1,0 +1,260 @@
+//! The HTTP requests of a login: https only, with small responses and short timeouts.
+
+use std::time::Duration;
+
+use futures_util::StreamExt as _;
+use reqwest::header::ACCEPT;
+use reqwest::{Client, RequestBuilder, Response};
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use toolhub_core::{OAuthSpec, Secret};
+use url::{Origin, Url};
+
+use crate::address::Network;
+use crate::error::OAuthError;
+use crate::http_client::root_cause;
+use crate::resolver::{check_name, client};
+
+/// Timeout of one request, including its response.
+const DEADLINE: Duration = Duration::from_secs(30);
+/// Maximum size of a response in bytes, after decompression.
+const LARGEST: usize = 1 << 20;
+const SAID_CHARS: usize = 200;
+
+/// Host and port: the part of a URL that may be shown.
+pub(crate) fn place_of(url: &Url) -> String {
+    let host = url.host_str().unwrap_or_default();
+    match url.port() {
+        Some(port) => format!("{host}:{port}"),
+        None => host.to_owned(),
+    }
+}
+
+/// Makes the requests of one server's login. URLs that the server and its authorization server name are restricted to the
+/// server's own network class: a public server must not make us contact this machine or its local network (SSRF).
+pub(crate) struct Fetch {
+    /// The network of the MCP server, according to its URL. A host name counts as public, since the server could change its DNS
+    /// records.
+    server: Network,
+    /// The origins of the server and of the issuer, which the owner has configured. They may be in any network.
+    named: Vec<Origin>,
+}
+
+impl Fetch {
+    /// For the login of the MCP server at `server`, with the configured issuer.
+    pub(crate) fn new(server: &Url, spec: &OAuthSpec) -> Result<Self, OAuthError> {
+        let network = match Network::named_by(server) {
+            Some(network @ (Network::Loopback | Network::Private)) => network,
+            _ if spec.private_network => Network::Private,
+            _ => Network::Public,
+        };
+        let issuer = spec.issuer.as_deref().and_then(|issuer| Url::parse(issuer).ok());
+        let named = [Some(server.origin()), issuer.map(|issuer| issuer.origin())];
+        let named = named.into_iter().flatten().collect();
+        let fetch = Self { server: network, named };
+        fetch.check(server)?;
+        Ok(fetch)
+    }
+
+    fn is_named(&self, url: &Url) -> bool {
+        self.named.contains(&url.origin())
+    }
+
+    /// The client for requests to that URL.
+    fn client(&self, url: &Url) -> Result<Client, OAuthError> {
+        client(if self.is_named(url) { Network::Loopback } else { self.server })
+    }
+
+    /// Checks a URL for the browser, which resolves names itself.
+    pub(crate) async fn check_for_browser(&self, url: &Url) -> Result<(), OAuthError> {
+        self.check(url)?;
+        if self.is_named(url) { Ok(()) } else { check_name(self.server, url).await }
+    }
+
+    /// Parses and checks a URL (2026-07-28, security considerations: communication security).
+    pub(crate) fn allowed(&self, text: &str) -> Result<Url, OAuthError> {
+        let url = Url::parse(text).map_err(|_| OAuthError::Insecure { url: shown(text) })?;
+        self.check(&url)?;
+        Ok(url)
+    }
+
+    fn check(&self, url: &Url) -> Result<(), OAuthError> {
+        let plain = url.username().is_empty() && url.password().is_none();
+        // A host name is resolved and checked when the connection is opened.
+        let network = Network::named_by(url);
+        let within = self.is_named(url) || network.is_none_or(|network| self.server.may_lead_to(network));
+        let safe = match url.scheme() {
+            "https" => within,
+            "http" => self.server == Network::Loopback && network == Some(Network::Loopback),
+            _ => false,
+        };
+        if safe && plain { Ok(()) } else { Err(OAuthError::Insecure { url: shown(url.as_str()) }) }
+    }
+
+    /// A POST request without headers and body.
+    pub(crate) fn post(&self, url: &Url) -> Result<RequestBuilder, OAuthError> {
+        self.check(url)?;
+        Ok(self.client(url)?.post(url.clone()))
+    }
+
+    /// Fetches a JSON document; `None` if it does not exist.
+    pub(crate) async fn document<T: DeserializeOwned>(&self, url: &Url) -> Result<Option<T>, OAuthError> {
+        self.check(url)?;
+        let request = self.client(url)?.get(url.clone()).header(ACCEPT, "application/json");
+        let response = send(request, url).await?;
+        match response.status() {
+            status if status.is_success() => read(response, url).await.map(Some),
+            // Servers answer unknown paths in several ways, including a redirect.
+            status if status.is_client_error() || status.is_redirection() => Ok(None),
+            status => Err(OAuthError::Refused {
+                place: place_of(url),
+                status: status.as_u16(),
+                code: String::new(),
+                said: String::new(),
+            }),
+        }
+    }
+
+    /// Sends a request and parses its JSON response. The secrets in `carried` are removed from errors.
+    pub(crate) async fn answer<T: DeserializeOwned>(
+        &self,
+        request: RequestBuilder,
+        url: &Url,
+        carried: &[&Secret],
+    ) -> Result<T, OAuthError> {
+        self.check(url)?;
+        let response = send(request.header(ACCEPT, "application/json"), url).await?;
+        let status = response.status();
+        if status.is_success() {
+            return read(response, url).await;
+        }
+        let fault: Fault = read(response, url).await.unwrap_or_default();
+        let hide = |text: String| carried.iter().fold(text, |text, secret| secret.hidden_in(&text));
+        Err(OAuthError::Refused {
+            place: place_of(url),
+            status: status.as_u16(),
+            code: plain(&hide(fault.error)),
+            said: plain(&hide(fault.error_description)),
+        })
+    }
+}
+
+/// An OAuth error response (RFC 6749 §5.2).
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct Fault {
+    error: String,
+    error_description: String,
+}
+
+/// Sanitizes untrusted text for display: one line, limited length, no control characters.
+pub(crate) fn plain(text: &str) -> String {
+    text.split(|c: char| c.is_control() || c.is_whitespace())
+        .filter(|word| !word.is_empty())
+        .collect::<Vec<_>>()
+        .join(" ")
+        .chars()
+        .take(SAID_CHARS)
+        .collect()
+}
+
+/// A URL without query and fragment, which may be secret.
+fn shown(text: &str) -> String {
+    plain(text.split(['?', '#']).next().unwrap_or_default())
+}
+
+/// Sends a request with a timeout that includes the response body.
+pub(crate) async fn send(request: RequestBuilder, url: &Url) -> Result<Response, OAuthError> {
+    request.timeout(DEADLINE).send().await.map_err(|error| unreachable(&error, url))
+}
+
+fn unreachable(error: &reqwest::Error, url: &Url) -> OAuthError {
+    let cause = if error.is_timeout() {
+        format!("no answer within {} s", DEADLINE.as_secs())
+    } else {
+        root_cause(error)
+    };
+    OAuthError::Unreachable { place: place_of(url), cause }
+}
+
+async fn read<T: DeserializeOwned>(response: Response, url: &Url) -> Result<T, OAuthError> {
+    let wrong = |detail: String| OAuthError::Unreadable { place: place_of(url), detail };
+    let mut body = zeroize::Zeroizing::new(Vec::new());
+    let mut bytes = response.bytes_stream();
+    while let Some(chunk) = bytes.next().await {
+        body.extend_from_slice(&chunk.map_err(|error| unreachable(&error, url))?);
+        if body.len() > LARGEST {
+            return Err(wrong(format!("it has more than {} MiB", LARGEST >> 20)));
+        }
+    }
+    // The error of serde_json may quote the input, which may be a token: only the position is reported.
+    serde_json::from_slice(&body).map_err(|error| {
+        let what = if error.is_data() { "JSON of another shape" } else { "no JSON" };
+        wrong(format!("{what} (line {}, column {})", error.line(), error.column()))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_safe_addresses_are_used() {
+        let check = |server: &str, allowed: &[&str], refused: &[&str]| {
+            let fetch = Fetch::new(&Url::parse(server).unwrap(), &OAuthSpec::default()).unwrap();
+            allowed.iter().for_each(|url| assert!(fetch.allowed(url).is_ok(), "{server} {url}"));
+            refused.iter().for_each(|url| assert!(fetch.allowed(url).is_err(), "{server} {url}"));
+        };
+        check(
+            "https://mcp.example.com/mcp",
+            &["https://auth.example.com/a?b=c"],
+            &[
+                "http://auth.example.com",
+                "http://127.0.0.1:80/",
+                "https://localhost/",
+                "https://[::1]/",
+                "https://user:pass@auth.example.com",
+                "file:///etc/passwd",
+                "javascript:alert(1)",
+                "auth.example.com",
+                "https://10.0.0.1/",
+                "https://100.64.0.1/",
+                "https://169.254.169.254/latest",
+                "https://127.1/",
+                "https://2130706433/",
+                "https://0.0.0.0/",
+                "https://[::]/",
+                "https://[::ffff:127.0.0.1]/",
+                "https://[::ffff:7f00:1]/",
+                "https://[64:ff9b::a00:1]/",
+                "https://localhost./",
+                "https://a.localhost/",
+            ],
+        );
+        check(
+            "https://10.0.0.7/mcp",
+            &["https://10.0.0.8/", "https://auth.example.com/"],
+            &["https://127.0.0.1/", "https://169.254.169.254/", "https://localhost/", "http://10.0.0.8/"],
+        );
+        check(
+            "http://127.0.0.1:9/mcp",
+            &["http://127.0.0.1:80/", "http://localhost/", "https://a.example"],
+            &["http://10.0.0.1/", "http://a.example"],
+        );
+        let spec = OAuthSpec::default();
+        assert!(Fetch::new(&Url::parse("http://mcp.example.com/mcp").unwrap(), &spec).is_err());
+        // Configured origins may be in any network.
+        let issuer = Some("https://10.0.0.1:8443/realm".to_owned());
+        let spec = OAuthSpec { issuer, ..OAuthSpec::default() };
+        let fetch = Fetch::new(&Url::parse("https://mcp.example.com/mcp").unwrap(), &spec).unwrap();
+        assert!(fetch.allowed("https://10.0.0.1:8443/token").is_ok());
+        assert!(fetch.allowed("https://10.0.0.2/token").is_err());
+    }
+
+    #[test]
+    fn strangers_words_are_made_harmless() {
+        assert_eq!(plain("a\n\tb \u{1b}[31mred"), "a b [31mred");
+        assert_eq!(plain(&"x".repeat(500)).len(), SAID_CHARS);
+        assert_eq!(shown("https://a.example/b?token=c#d"), "https://a.example/b");
+    }
+}

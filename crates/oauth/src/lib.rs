@@ -1,0 +1,34 @@
+//! Login to HTTP servers with OAuth 2.1 (2026-07-28, basic/authorization). Transports use the trait [`Authorizer`]; the command
+//! line uses [`Guard`]. The configuration of a server is read elsewhere, and comes through [`ResolveEndpoint`].
+
+mod address;
+mod binding;
+mod callback;
+mod challenge;
+mod discover;
+mod error;
+mod fetch;
+mod guard;
+pub mod http_client;
+mod issuer;
+mod keyring;
+mod lock;
+mod login;
+mod page;
+mod pkce;
+mod plain_text;
+mod record;
+mod registration;
+mod renew;
+mod resolver;
+mod resource;
+mod scopes;
+mod send;
+mod store;
+mod token;
+
+pub use error::OAuthError;
+pub use guard::{Endpoint, Guard, GuardContext, ResolveEndpoint};
+pub use login::Show;
+pub use send::{Authorizer, Refusal, Repeat, is_unprocessed, send};
+pub use store::TokenStore;

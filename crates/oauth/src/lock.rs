@@ -1,0 +1,96 @@
+//! An advisory file lock across processes, held while the file is open, so that the system releases it when the process exits.
+
+use std::fs::{File, TryLockError};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use sha2::{Digest, Sha256};
+use tokio::time::Instant;
+
+use crate::error::OAuthError;
+
+const PAUSE: Duration = Duration::from_millis(50);
+
+/// A lock, released on drop.
+#[derive(Debug)]
+pub(crate) struct Lock {
+    _file: File,
+}
+
+/// Why the lock could not be taken.
+#[derive(Debug)]
+pub(crate) enum NotTaken {
+    /// Another process still holds it.
+    Held(OAuthError),
+    /// Locks are not possible here, for example in a read-only folder.
+    Impossible(OAuthError),
+}
+
+impl From<NotTaken> for OAuthError {
+    fn from(why: NotTaken) -> Self {
+        match why {
+            NotTaken::Held(error) | NotTaken::Impossible(error) => error,
+        }
+    }
+}
+
+impl Lock {
+    /// Takes the lock on `file`, waiting up to `patience`.
+    pub(crate) async fn take(file: PathBuf, patience: Duration) -> Result<Self, NotTaken> {
+        let error = |why: String| OAuthError::Store(format!("`{}`: {why}", file.display()));
+        let failed = |why: std::io::Error| NotTaken::Impossible(error(why.to_string()));
+        if let Some(folder) = file.parent() {
+            create_private(folder).map_err(failed)?;
+        }
+        let mut options = File::options();
+        options.create(true).truncate(false).write(true);
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        let opened = options.open(&file).map_err(failed)?;
+        let end = Instant::now() + patience;
+        loop {
+            match opened.try_lock() {
+                Ok(()) => return Ok(Self { _file: opened }),
+                Err(TryLockError::WouldBlock) if Instant::now() < end => tokio::time::sleep(PAUSE).await,
+                Err(TryLockError::WouldBlock) => {
+                    return Err(NotTaken::Held(error("another toolhub holds it".to_owned())));
+                }
+                Err(TryLockError::Error(why)) => return Err(failed(why)),
+            }
+        }
+    }
+}
+
+/// Creates a folder with mode 0700.
+pub(crate) fn create_private(folder: &Path) -> std::io::Result<()> {
+    let mut builder = std::fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(folder)
+}
+
+/// A short hash of a text, usable as a file name.
+pub(crate) fn hash_of(text: &str) -> String {
+    Sha256::digest(text.as_bytes()).iter().take(8).map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn one_at_a_time() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("sub/x.lock");
+        let lock = Lock::take(file.clone(), Duration::ZERO).await.unwrap();
+        let NotTaken::Held(error) = Lock::take(file.clone(), Duration::ZERO).await.unwrap_err() else {
+            panic!()
+        };
+        assert!(error.to_string().contains("another toolhub holds it"), "{error}");
+        drop(lock);
+        Lock::take(file.clone(), Duration::ZERO).await.unwrap();
+        let impossible = Lock::take(file.join("under/a/file"), Duration::ZERO).await;
+        assert!(matches!(impossible, Err(NotTaken::Impossible(_))), "{impossible:?}");
+    }
+}

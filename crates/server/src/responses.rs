@@ -1,0 +1,103 @@
+//! The responses that are not MCP messages.
+
+use std::time::Duration;
+
+use axum::body::Body;
+use bytes::Bytes;
+use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
+use toolhub_mcp_gateway::TooFast;
+
+use crate::access::Refusal;
+
+/// A plain-text response of one line.
+pub(crate) fn text(status: StatusCode, text: &str) -> Response<Body> {
+    typed(status, "text/plain; charset=utf-8", format!("{text}\n"))
+}
+
+pub(crate) fn typed(status: StatusCode, kind: &'static str, body: String) -> Response<Body> {
+    let mut response = Response::new(Body::from(Bytes::from(body)));
+    *response.status_mut() = status;
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
+    response
+}
+
+/// The response to requests during shutdown.
+pub(crate) fn ending() -> Response<Body> {
+    let mut response = later(StatusCode::SERVICE_UNAVAILABLE, "the gateway is ending and takes nothing new");
+    last(&mut response);
+    response
+}
+
+/// The 429 response to a principal that exceeds its rate limit, with the time to wait.
+pub(crate) fn slower(TooFast { setting, wait }: TooFast) -> Response<Body> {
+    let why = match wait {
+        Some(_) => {
+            format!("too many requests: wait as long as `Retry-After` says (`{setting}` in `[serve]`)")
+        }
+        None => format!(
+            "this batch has more messages than may be sent in a second (`{setting}` in `[serve]`): send smaller ones"
+        ),
+    };
+    let mut response = text(StatusCode::TOO_MANY_REQUESTS, &why);
+    let seconds = wait.unwrap_or(Duration::from_secs(1)).as_millis().div_ceil(1_000).max(1);
+    let seconds = HeaderValue::from(u64::try_from(seconds).unwrap_or(u64::MAX));
+    response.headers_mut().insert(header::RETRY_AFTER, seconds);
+    response
+}
+
+/// A refusal that may be retried after one second.
+pub(crate) fn later(status: StatusCode, why: &str) -> Response<Body> {
+    let mut response = text(status, why);
+    response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
+    response
+}
+
+/// Closes the connection after this response.
+pub(crate) fn last(response: &mut Response<Body>) {
+    response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+}
+
+pub(crate) fn refused(refusal: Refusal) -> Response<Body> {
+    let mut response = text(refusal.status(), refusal.why());
+    if refusal.status() == StatusCode::UNAUTHORIZED {
+        // RFC 6750, section 3.1: a challenge for a request without a token carries no error code.
+        let challenge = HeaderValue::from_static(match refusal {
+            Refusal::WrongToken => "Bearer realm=\"toolhub\", error=\"invalid_token\"",
+            _ => "Bearer realm=\"toolhub\"",
+        });
+        response.headers_mut().insert(header::WWW_AUTHENTICATE, challenge);
+    }
+    response
+}
+
+/// Adds the CORS headers that let a web page of an allowed origin read the response.
+pub(crate) fn allow(asked: &HeaderMap, headers: &mut HeaderMap) {
+    let Some(origin) = asked.get(header::ORIGIN).cloned() else { return };
+    let lists = [
+        (header::ACCESS_CONTROL_ALLOW_METHODS, "GET, POST, DELETE, OPTIONS"),
+        (header::ACCESS_CONTROL_EXPOSE_HEADERS, "mcp-session-id, www-authenticate"),
+        (header::VARY, "origin"),
+    ];
+    // Some headers carry the names of tool arguments (`Mcp-Param-…`), so that no fixed list covers them.
+    if let Some(wanted) = asked.get(header::ACCESS_CONTROL_REQUEST_HEADERS) {
+        headers.insert(header::ACCESS_CONTROL_ALLOW_HEADERS, wanted.clone());
+    }
+    headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, origin);
+    for (name, value) in lists {
+        headers.insert(name, HeaderValue::from_static(value));
+    }
+}
+
+/// A 405 response with the allowed methods and a hint.
+pub(crate) fn method_not_allowed(allowed: &'static str, hint: &str) -> Response<Body> {
+    let mut response = text(StatusCode::METHOD_NOT_ALLOWED, hint);
+    response.headers_mut().insert(header::ALLOW, HeaderValue::from_static(allowed));
+    response
+}
+
+/// A response without a body.
+pub(crate) fn empty(status: StatusCode) -> Response<Body> {
+    let mut response = Response::new(Body::empty());
+    *response.status_mut() = status;
+    response
+}

@@ -1,0 +1,107 @@
+//! One request that is being answered, and what handlers need of it.
+
+use std::sync::Arc;
+
+use axum::body::{Body, HttpBody as _};
+use bytes::Bytes;
+use http::request::Parts;
+use http::{Response, StatusCode};
+use toolhub_mcp_gateway::{Gateway, Principal, RequestContext};
+
+use crate::body::{self, Unfit};
+use crate::connection::Answering;
+use crate::request_record::RequestRecord;
+use crate::responses::{empty, later, slower, text};
+use crate::shared::Shared;
+
+/// A request and the state it is answered with.
+pub(super) struct Exchange<'a> {
+    pub(super) shared: &'a Shared,
+    pub(super) parts: &'a Parts,
+    /// The profile that the path names.
+    pub(super) profile: Option<&'a str>,
+    /// `None` only for a public route, if the request would not be admitted elsewhere.
+    pub(super) principal: Option<Principal>,
+    /// The body, until it was read or has failed. What a handler leaves here is discarded.
+    pub(super) body: &'a mut Option<Body>,
+    pub(super) answering: &'a Answering,
+    pub(super) record: Option<&'a mut RequestRecord>,
+}
+
+/// The response that ends a request early.
+pub(super) type Refused = Box<Response<Body>>;
+
+/// A message to the gateway of a profile.
+pub(super) struct Message {
+    pub(super) gateway: Arc<Gateway>,
+    pub(super) principal: Principal,
+    pub(super) body: Bytes,
+    /// The context in which the gateway handles it.
+    pub(super) context: RequestContext,
+}
+
+impl Exchange<'_> {
+    /// Returns the gateway of the request's profile.
+    fn gateway(&self) -> Result<Arc<Gateway>, Refused> {
+        self.shared.service.gateway(self.profile).ok_or_else(|| {
+            let names: Vec<String> =
+                self.shared.service.profiles().iter().map(|name| format!("`{name}`")).collect();
+            let hint = format!("there is no such profile here; there are {}", names.join(", "));
+            Box::new(text(StatusCode::NOT_FOUND, &hint))
+        })
+    }
+
+    /// Reads the whole body as a message to the gateway, and records its envelope. Each message of a batch counts towards the rate limit.
+    pub(super) async fn message(&mut self) -> Result<Message, Refused> {
+        let gateway = self.gateway()?;
+        let Some(principal) = self.principal.clone() else {
+            return Err(Box::new(empty(StatusCode::UNAUTHORIZED)));
+        };
+        let body = self.read_body(&principal).await?;
+        if is_batch(&body) {
+            principal.spend_batch(messages_in(&body)).map_err(|too_fast| Box::new(slower(too_fast)))?;
+        }
+        let (shared, headers) = (self.shared, &self.parts.headers);
+        let trace = self.record.as_deref_mut().and_then(|record| shared.trace(record, &body, headers));
+        let context = RequestContext { principal: principal.clone(), trace };
+        Ok(Message { gateway, principal, body, context })
+    }
+
+    async fn read_body(&mut self, principal: &Principal) -> Result<Bytes, Refused> {
+        let max_bytes = self.shared.body_bytes;
+        let too_large = || {
+            let hint = format!("a message has at most {} KiB", max_bytes >> 10);
+            Box::new(text(StatusCode::PAYLOAD_TOO_LARGE, &hint))
+        };
+        let Some(body) = self.body.as_mut() else { return Ok(Bytes::new()) };
+        if body.size_hint().lower() > max_bytes as u64 {
+            return Err(too_large());
+        }
+        let received = body::receive(body, max_bytes, principal, self.answering).await;
+        let response = match received {
+            Ok(message) => {
+                *self.body = None;
+                return Ok(message);
+            }
+            Err(Unfit::TooLong) => return Err(too_large()),
+            Err(Unfit::NoRoom(exhausted)) => {
+                return Err(Box::new(later(StatusCode::SERVICE_UNAVAILABLE, &exhausted.to_string())));
+            }
+            Err(Unfit::Broken) => text(StatusCode::BAD_REQUEST, "the message broke off"),
+            // The connection is closed after this response.
+            Err(Unfit::Late) => text(StatusCode::REQUEST_TIMEOUT, "the message did not arrive in time"),
+        };
+        *self.body = None;
+        Err(Box::new(response))
+    }
+}
+
+/// Returns whether a body is a JSON-RPC batch.
+pub(crate) fn is_batch(body: &[u8]) -> bool {
+    body.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'[')
+}
+
+/// Returns the number of messages in a batch. An invalid batch counts as one message, which is refused later.
+fn messages_in(batch: &[u8]) -> usize {
+    serde_json::from_slice::<Vec<serde::de::IgnoredAny>>(batch).map_or(1, |all| all.len())
+}

@@ -1,0 +1,42 @@
+//! `/healthz` and `/readyz`: whether the process is alive, and whether it accepts requests.
+
+use std::sync::atomic::Ordering;
+
+use axum::body::Body;
+use http::{Response, StatusCode};
+
+use super::exchange::Exchange;
+use crate::responses::{last, typed};
+
+/// Answers as long as the process serves.
+pub(super) fn alive(exchange: &Exchange<'_>) -> Response<Body> {
+    respond(exchange, true)
+}
+
+/// Fails until the hub is ready, and during shutdown.
+pub(super) fn ready(exchange: &Exchange<'_>) -> Response<Body> {
+    respond(exchange, false)
+}
+
+fn respond(exchange: &Exchange<'_>, only_alive: bool) -> Response<Body> {
+    let health = exchange.shared.service.health();
+    let draining = exchange.shared.draining.load(Ordering::Acquire);
+    let passes = only_alive || (health.ready && !draining);
+    let status = if passes { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
+    let word = match (passes, health.degraded.is_empty()) {
+        _ if draining => "draining",
+        (false, _) => "not ready",
+        (true, false) => "degraded",
+        (true, true) => "ok",
+    };
+    let mut body = serde_json::json!({"status": word});
+    // Probes carry no token, and then get only the status.
+    if exchange.principal.is_some() {
+        body["degraded"] = health.degraded.into();
+    }
+    let mut response = typed(status, "application/json", body.to_string());
+    if draining {
+        last(&mut response);
+    }
+    response
+}

@@ -1,0 +1,193 @@
+//! `/mcp` and `/mcp/{profile}`: the Streamable HTTP transport, for both eras of the protocol. The gateway handles the
+//! messages; this module maps them to HTTP.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+
+use axum::body::Body;
+use bytes::Bytes;
+use futures_util::StreamExt as _;
+use http::request::Parts;
+use http::{HeaderMap, HeaderValue, Method, Response, StatusCode, header};
+use toolhub_mcp_gateway::{
+    Events, Gateway, HeaderLookup, PROTOCOL_VERSION, Principal, Reply, Resource, SESSION_ID,
+};
+
+use super::exchange::{Exchange, Message};
+use crate::body::{MAX_UNCOUNTED, counted};
+use crate::request_record::RequestRecord;
+use crate::responses::{method_not_allowed, text};
+
+/// Handles one request to the endpoint.
+pub(super) async fn handle(mut exchange: Exchange<'_>) -> Response<Body> {
+    let Message { gateway, principal, body, context } = match exchange.message().await {
+        Ok(message) => message,
+        Err(refused) => return *refused,
+    };
+    let Exchange { parts, record, .. } = exchange;
+    context.takes(respond(&gateway, parts, body, (&principal, record))).await
+}
+
+async fn respond(
+    gateway: &Arc<Gateway>,
+    parts: &Parts,
+    body: Bytes,
+    (who, account): (&Principal, Option<&mut RequestRecord>),
+) -> Response<Body> {
+    let headers = &parts.headers;
+    let reply = match parts.method {
+        Method::POST => {
+            if let Err((status, hint)) = fits(headers) {
+                return text(status, hint);
+            }
+            gateway.post(headers, body, who).await
+        }
+        Method::GET => {
+            if !accepts(headers, "text/event-stream") {
+                return method_not_allowed("POST", WRONG_METHOD);
+            }
+            gateway.get(headers, who).await
+        }
+        Method::DELETE => gateway.delete(headers, who).await,
+        _ => return method_not_allowed("GET, POST, DELETE", WRONG_METHOD),
+    };
+    match reply {
+        Reply::Body { status: 405, body, .. } if body.is_empty() => method_not_allowed("POST", WRONG_METHOD),
+        Reply::Body { status, mut body, session } => {
+            let length = body.len();
+            let permit = (length > MAX_UNCOUNTED).then(|| who.take(Resource::Unread, length)).transpose();
+            let permit = permit.unwrap_or_else(|exhausted| {
+                body = body.dropped(exhausted);
+                None
+            });
+            if let Some(account) = account {
+                account.told(&body);
+            }
+            let mut pieces = body.into_pieces();
+            // A long body has one long piece, which holds the permit until it is written completely.
+            let longest = pieces.iter_mut().max_by_key(|piece| piece.len());
+            if let (Some(longest), Some(permit)) = (longest, permit) {
+                *longest = counted(std::mem::take(longest), permit);
+            }
+            let mut response = Response::new(crate::body_pieces::body(pieces));
+            *response.status_mut() = StatusCode::from_u16(status).unwrap_or(StatusCode::OK);
+            let has_body = response.body().size_hint_exact() != Some(0);
+            let headers = response.headers_mut();
+            match status {
+                429 => {
+                    headers.insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
+                }
+                405 => {
+                    headers.insert(header::ALLOW, HeaderValue::from_static("GET, POST, DELETE"));
+                }
+                _ => {}
+            }
+            if has_body {
+                headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+            }
+            if let Some(session) = session.and_then(|session| HeaderValue::from_str(&session).ok()) {
+                headers.insert("mcp-session-id", session);
+            }
+            response
+        }
+        Reply::Events(events) => stream(events, who),
+    }
+}
+
+/// Returns a stream of events as a response. The stream ends before an event that would exceed the budget of unread
+/// bytes.
+pub(crate) fn stream(events: Events, who: &Principal) -> Response<Body> {
+    let who = who.clone();
+    let written = move |event: String| {
+        let event = Bytes::from(event);
+        let permit = match event.len() {
+            ..=MAX_UNCOUNTED => return std::future::ready(Some(Ok::<_, Infallible>(event))),
+            length => who.take(Resource::Unread, length),
+        };
+        std::future::ready(permit.ok().map(|permit| Ok(counted(event, permit))))
+    };
+    let events = events.scan((), move |(), event| written(event));
+    let body = Body::from_stream(events);
+    let mut response = Response::new(body);
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+    // `X-Accel-Buffering: no` keeps proxies from buffering events.
+    headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
+    response
+}
+
+/// The hint in responses to a wrong method.
+pub(super) const WRONG_METHOD: &str = "MCP clients send messages here with POST; a stream is opened with GET, and a session ended with DELETE, \
+                    within a session that `initialize` began";
+
+const ENCODED: &str = "messages are not compressed: send them without `Content-Encoding`";
+
+/// Refuses an encoded message (RFC 9110, section 15.5.16). Returns `None` if it is not encoded.
+pub(crate) fn refused_encoding(headers: &HeaderMap) -> Option<Response<Body>> {
+    is_encoded(headers).then(|| text(StatusCode::UNSUPPORTED_MEDIA_TYPE, ENCODED))
+}
+
+/// Returns whether a message is compressed or otherwise encoded. No encoding is supported.
+fn is_encoded(headers: &dyn HeaderLookup) -> bool {
+    headers.any("content-encoding", &mut |value| !value.trim_ascii().eq_ignore_ascii_case(b"identity"))
+}
+
+/// Headers that may occur only once, as they determine how a message is interpreted.
+const ONCE: [&str; 4] = [SESSION_ID, PROTOCOL_VERSION, "mcp-method", "mcp-name"];
+
+fn is_repeated(headers: &dyn HeaderLookup, name: &str) -> bool {
+    let mut count = 0;
+    headers.any(name, &mut |_| {
+        count += 1;
+        count > 1
+    })
+}
+
+/// Checks the headers of a POST request. Returns the status and hint of the refusal.
+pub(crate) fn fits(headers: &dyn HeaderLookup) -> Result<(), (StatusCode, &'static str)> {
+    if is_encoded(headers) {
+        return Err((StatusCode::UNSUPPORTED_MEDIA_TYPE, ENCODED));
+    }
+    // A proxy might read the last occurrence, and the gateway the first.
+    if ONCE.iter().any(|name| is_repeated(headers, name)) {
+        let hint = "`Mcp-Session-Id`, `MCP-Protocol-Version`, `Mcp-Method` and `Mcp-Name` are sent once each";
+        return Err((StatusCode::BAD_REQUEST, hint));
+    }
+    // The values that most clients send; other spellings are parsed below.
+    let takes_usual = headers.value("accept") == Some(b"application/json, text/event-stream");
+    if takes_usual && headers.value("content-type") == Some(b"application/json") {
+        return Ok(());
+    }
+    let kind = headers.text("content-type").unwrap_or_default();
+    if !kind.trim_start().to_ascii_lowercase().starts_with("application/json") {
+        let hint = "a message is JSON: send it with `Content-Type: application/json`";
+        return Err((StatusCode::UNSUPPORTED_MEDIA_TYPE, hint));
+    }
+    if accepts(headers, "application/json") && accepts(headers, "text/event-stream") {
+        return Ok(());
+    }
+    let hint = "an answer is JSON or a stream: send `Accept: application/json, text/event-stream`";
+    Err((StatusCode::NOT_ACCEPTABLE, hint))
+}
+
+/// Returns whether the client accepts a media type. Without an `Accept` header it accepts any.
+fn accepts(headers: &dyn HeaderLookup, kind: &str) -> bool {
+    let family = kind.split('/').next().unwrap_or_default();
+    let takes = |one: &str| {
+        let one = one.split(';').next().unwrap_or_default().trim();
+        one == "*/*" || one.eq_ignore_ascii_case(kind) || one.strip_suffix("/*") == Some(family)
+    };
+    let mut any = |value: &[u8]| std::str::from_utf8(value).is_ok_and(|value| value.split(',').any(takes));
+    headers.value("accept").is_none() || headers.any("accept", &mut any)
+}
+
+trait SizeHintExact {
+    fn size_hint_exact(&self) -> Option<u64>;
+}
+
+impl SizeHintExact for Body {
+    fn size_hint_exact(&self) -> Option<u64> {
+        axum::body::HttpBody::size_hint(self).exact()
+    }
+}

@@ -1,0 +1,30 @@
+//! `/metrics`: the metrics of the server and of the hub, in the text format of Prometheus.
+
+use std::sync::atomic::Ordering;
+
+use axum::body::Body;
+use http::{Response, StatusCode};
+
+use super::exchange::Exchange;
+use crate::metrics_text::{Kind, MetricsText};
+use crate::responses::typed;
+
+pub(super) fn render(exchange: &Exchange<'_>) -> Response<Body> {
+    let shared = exchange.shared;
+    let mut out = MetricsText::default();
+    shared.metrics.write(&mut out);
+    out.family("toolhub_http_connections", Kind::Gauge, "Open connections.").value(shared.connections.len());
+    out.family(
+        "toolhub_http_worker_connections",
+        Kind::Gauge,
+        "Connections served by a worker thread of their own, which happens when there are many.",
+    )
+    .value(shared.workers.len());
+    for (name, count) in &shared.losses {
+        let help = format!("What could not be kept: {}.", name.replace('_', " "));
+        out.family(&format!("toolhub_{name}_lost_total"), Kind::Counter, &help)
+            .value(count.load(Ordering::Relaxed));
+    }
+    shared.service.measure(&mut out);
+    typed(StatusCode::OK, "text/plain; version=0.0.4", out.into_text())
+}

@@ -1,0 +1,283 @@
+//! The HTTP routes: [`ROUTES`] lists each with its methods, its permission and its handler. A new endpoint is a module with a
+//! handler and an entry in the table.
+
+mod exchange;
+mod health;
+pub(crate) mod mcp;
+mod metrics;
+mod sse;
+
+use std::net::IpAddr;
+use std::pin::Pin;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use axum::body::{Body, HttpBody as _};
+use futures_util::StreamExt as _;
+use http::uri::Authority;
+use http::{Method, Request, Response, StatusCode};
+
+use crate::access::Refusal;
+use crate::connection::Answering;
+use crate::request_record::RequestRecord;
+use crate::responses::{allow, empty, ending, method_not_allowed, refused, slower, text};
+use crate::shared::Shared;
+
+use exchange::Exchange;
+pub(crate) use exchange::is_batch;
+pub(crate) use sse::LegacyClients;
+
+/// How much of an unwanted body is read before the response, in bytes and time.
+const MAX_DISCARDED_BYTES: usize = 64 << 20;
+const DISCARD_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// What a request needs before its handler runs.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Permission {
+    /// Nothing, also during shutdown. The handler sees the principal only if the request would be admitted.
+    Public,
+    /// A token, if tokens are configured.
+    Token,
+    /// A token, if tokens are configured; the request counts towards the rate limit of its principal.
+    Limited,
+}
+
+type Handler = for<'a> fn(Exchange<'a>) -> Pin<Box<dyn Future<Output = Response<Body>> + Send + 'a>>;
+
+/// The last segment of a path.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Profile {
+    /// The path is complete.
+    None,
+    /// The name of a profile may follow as one more segment.
+    Optional,
+}
+
+struct Route {
+    path: &'static str,
+    profile: Profile,
+    /// The allowed methods, as in the header `Allow`.
+    methods: &'static str,
+    permission: Permission,
+    handler: Handler,
+    /// The hint for a request with another method.
+    usage: &'static str,
+}
+
+const ROUTES: &[Route] = &[
+    Route {
+        path: "/mcp",
+        profile: Profile::Optional,
+        methods: "GET, POST, DELETE",
+        permission: Permission::Limited,
+        handler: |exchange| Box::pin(mcp::handle(exchange)),
+        usage: mcp::WRONG_METHOD,
+    },
+    Route {
+        path: "/sse",
+        profile: Profile::Optional,
+        methods: "GET",
+        permission: Permission::Limited,
+        handler: |exchange| Box::pin(sse::open(exchange)),
+        usage: "a stream of the old HTTP+SSE is opened with GET; newer clients want /mcp",
+    },
+    Route {
+        path: "/messages",
+        profile: Profile::None,
+        methods: "POST",
+        permission: Permission::Limited,
+        handler: |exchange| Box::pin(sse::receive(exchange)),
+        usage: "messages are sent with POST to the address that the stream of /sse names",
+    },
+    Route {
+        path: "/metrics",
+        profile: Profile::None,
+        methods: "GET",
+        permission: Permission::Token,
+        handler: |exchange| Box::pin(std::future::ready(metrics::render(&exchange))),
+        usage: "metrics are read with GET",
+    },
+    Route {
+        path: "/healthz",
+        profile: Profile::None,
+        methods: "GET",
+        permission: Permission::Public,
+        handler: |exchange| Box::pin(std::future::ready(health::alive(&exchange))),
+        usage: "the health is read with GET",
+    },
+    Route {
+        path: "/readyz",
+        profile: Profile::None,
+        methods: "GET",
+        permission: Permission::Public,
+        handler: |exchange| Box::pin(std::future::ready(health::ready(&exchange))),
+        usage: "the health is read with GET",
+    },
+];
+
+impl Route {
+    /// Returns the route of a path, and the profile that the path names.
+    fn find(path: &str) -> Option<(&'static Self, Option<&str>)> {
+        let path = path.trim_end_matches('/');
+        ROUTES.iter().find_map(|route| {
+            let rest = path.strip_prefix(route.path)?;
+            match rest.strip_prefix('/') {
+                _ if rest.is_empty() => Some((route, None)),
+                Some(profile) if route.profile == Profile::Optional && !profile.contains('/') => {
+                    Some((route, Some(profile)))
+                }
+                _ => None,
+            }
+        })
+    }
+
+    fn allows(&self, method: &Method) -> bool {
+        self.methods.split(", ").any(|allowed| allowed == method.as_str())
+    }
+}
+
+/// The client of a request.
+pub(crate) struct Peer<'a> {
+    pub(crate) address: IpAddr,
+    /// The request in progress on its connection.
+    pub(crate) answering: &'a Answering,
+}
+
+impl Shared {
+    /// Checks the access of a request, and answers it by its route.
+    pub(crate) async fn respond(
+        &self,
+        request: Request<Body>,
+        Peer { address, answering }: Peer<'_>,
+        record: Option<&mut RequestRecord>,
+    ) -> Response<Body> {
+        let (parts, body) = request.into_parts();
+        let target = parts.uri.authority().map(Authority::as_str);
+        let (method, headers) = (&parts.method, &parts.headers);
+        let found = Route::find(parts.uri.path());
+        let mut body = Some(body);
+        if let Some((route, _)) = found
+            && route.permission == Permission::Public
+            && route.allows(method)
+        {
+            let name = self.access.admit(headers, target).ok();
+            let principal = name.map(|name| self.principal(name, address));
+            let exchange = Exchange {
+                shared: self,
+                parts: &parts,
+                profile: None,
+                principal,
+                body: &mut body,
+                answering,
+                record,
+            };
+            return (route.handler)(exchange).await;
+        }
+        let admitted = match method {
+            // A CORS preflight request carries no token.
+            &Method::OPTIONS => self.access.check_place(headers, target).map(|()| None),
+            _ => self.access.admit(headers, target).map(|name| Some(self.principal(name, address))),
+        };
+        let elsewhere = matches!(admitted, Err(Refusal::Authority | Refusal::Host | Refusal::Origin));
+        let mut response = match admitted {
+            _ if self.draining.load(Ordering::Acquire) => ending(),
+            Err(refusal) => refused(refusal),
+            Ok(None) => empty(StatusCode::NO_CONTENT),
+            Ok(principal) => {
+                let profile = found.and_then(|(_, profile)| profile);
+                let exchange = Exchange {
+                    shared: self,
+                    parts: &parts,
+                    profile,
+                    principal,
+                    body: &mut body,
+                    answering,
+                    record,
+                };
+                dispatch(found.map(|(route, _)| route), exchange).await
+            }
+        };
+        if !elsewhere {
+            allow(headers, response.headers_mut());
+        }
+        if let Some(body) = body.filter(|body| !body.is_end_stream()) {
+            Box::pin(discard(body)).await;
+        }
+        response
+    }
+}
+
+/// Answers a request that was admitted.
+async fn dispatch(route: Option<&Route>, mut exchange: Exchange<'_>) -> Response<Body> {
+    if let (Some(record), Some(principal)) = (&mut exchange.record, &exchange.principal) {
+        record.made_by(principal);
+    }
+    // Requests for unknown paths count, too.
+    let is_limited = route.is_none_or(|route| route.permission == Permission::Limited);
+    let permit = match exchange
+        .principal
+        .as_ref()
+        .filter(|_| is_limited)
+        .map(|principal| principal.enter())
+        .transpose()
+    {
+        Ok(permit) => permit,
+        Err(too_fast) => return slower(too_fast),
+    };
+    let Some(route) = route else {
+        return text(StatusCode::NOT_FOUND, "there is nothing here: MCP clients want /mcp");
+    };
+    if !route.allows(&exchange.parts.method) {
+        return method_not_allowed(route.methods, route.usage);
+    }
+    let response = (route.handler)(exchange).await;
+    // An open stream is not a request in progress; the calls that it runs are counted separately.
+    drop(permit);
+    response
+}
+
+/// Reads an unwanted body, within limits: if the connection is closed while the client is still sending, the client never
+/// sees the response.
+async fn discard(body: Body) {
+    let mut pieces = body.into_data_stream();
+    let reading = async {
+        let mut read = 0;
+        while let Some(Ok(piece)) = pieces.next().await
+            && read < MAX_DISCARDED_BYTES
+        {
+            read += piece.len();
+        }
+    };
+    let _ = tokio::time::timeout(DISCARD_TIMEOUT, reading).await;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn finds_routes_by_path() {
+        for (path, expected) in [
+            ("/mcp", Some(("/mcp", None))),
+            ("/mcp/", Some(("/mcp", None))),
+            ("/mcp/ops", Some(("/mcp", Some("ops")))),
+            ("/sse/ops", Some(("/sse", Some("ops")))),
+            ("/messages", Some(("/messages", None))),
+            ("/metrics", Some(("/metrics", None))),
+            ("/mcp/ops/more", None),
+            ("/messages/ops", None),
+            ("/mcpx", None),
+            ("/", None),
+            ("", None),
+        ] {
+            assert_eq!(Route::find(path).map(|(route, profile)| (route.path, profile)), expected, "{path}");
+        }
+    }
+
+    /// A route that is public by mistake would be open to everyone: adding one is a decision to be stated here.
+    #[test]
+    fn only_health_probes_are_public() {
+        let public = ROUTES.iter().filter(|route| route.permission == Permission::Public);
+        assert_eq!(public.map(|route| route.path).collect::<Vec<_>>(), ["/healthz", "/readyz"]);
+    }
+}

@@ -1,0 +1,147 @@
+//! `/sse` and `/messages`: the HTTP+SSE transport of revision 2024-11-05, for clients that support no other.
+
+use std::collections::HashMap;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use axum::body::Body;
+use futures_util::{Stream, stream};
+use http::{Response, StatusCode};
+use tokio::sync::mpsc;
+use toolhub_mcp_gateway::{Duplex, Gateway, Outbound, Permit, Principal, Resource, secret};
+
+use super::exchange::{Exchange, Message};
+use super::mcp::{refused_encoding, stream as events};
+use crate::responses::{empty, later};
+
+/// Interval between comments on an idle stream, which keep it alive.
+const KEEP_ALIVE: Duration = Duration::from_secs(15);
+
+/// Opens the event stream of a client.
+pub(super) async fn open(mut exchange: Exchange<'_>) -> Response<Body> {
+    let Message { gateway, principal, context, .. } = match exchange.message().await {
+        Ok(message) => message,
+        Err(refused) => return *refused,
+    };
+    let shared = exchange.shared;
+    let opening = async {
+        match secret() {
+            Some(name) => shared.legacy_clients.open(&gateway, &principal, name),
+            None => empty(StatusCode::INTERNAL_SERVER_ERROR),
+        }
+    };
+    context.takes(opening).await
+}
+
+/// Receives a message of a client, which names its stream in the query.
+pub(super) async fn receive(mut exchange: Exchange<'_>) -> Response<Body> {
+    let Message { principal, body, context, .. } = match exchange.message().await {
+        Ok(message) => message,
+        Err(refused) => return *refused,
+    };
+    let Exchange { shared, parts, .. } = exchange;
+    if let Some(refused) = refused_encoding(&parts.headers) {
+        return refused;
+    }
+    let query = parts.uri.query();
+    let name = query.and_then(|query| query.split('&').find_map(|one| one.strip_prefix("sessionId=")));
+    let receiving = shared.legacy_clients.take(name.unwrap_or_default(), &principal, &body);
+    Box::pin(context.takes(receiving)).await
+}
+
+/// The connected clients, by session id.
+#[derive(Debug, Default)]
+pub(crate) struct LegacyClients(Mutex<HashMap<String, (Principal, Arc<Duplex>)>>);
+
+impl LegacyClients {
+    fn all(&self) -> MutexGuard<'_, HashMap<String, (Principal, Arc<Duplex>)>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Opens the event stream on which a client receives all messages.
+    pub(crate) fn open(
+        self: &Arc<Self>,
+        gateway: &Arc<Gateway>,
+        who: &Principal,
+        name: String,
+    ) -> Response<Body> {
+        let permit = match who.take(Resource::Streams, 1) {
+            Ok(permit) => permit,
+            Err(exhausted) => return later(StatusCode::TOO_MANY_REQUESTS, &exhausted.to_string()),
+        };
+        let (duplex, messages) = Duplex::open(gateway, who.clone());
+        let duplex = Arc::new(duplex);
+        self.all().insert(name.clone(), (who.clone(), Arc::clone(&duplex)));
+        let endpoint = format!("event: endpoint\ndata: /messages?sessionId={name}\n\n");
+        let leaving = Leaving { clients: Arc::clone(self), name, _permit: permit };
+        let over = Box::pin(async move { duplex.over().await });
+        let heard =
+            stream::unfold((Some(endpoint), messages, over), |(first, mut messages, mut over)| async move {
+                let event = match first {
+                    Some(first) => Some(first),
+                    None => next(&mut messages, &mut over).await,
+                };
+                event.map(|event| (event, (None, messages, over)))
+            });
+        events(Box::pin(Heard { heard: Box::pin(heard), _leaving: leaving }), who)
+    }
+
+    /// Handles a message of the client with that session id.
+    pub(crate) async fn take(&self, name: &str, who: &Principal, body: &[u8]) -> Response<Body> {
+        let client = self.all().get(name).filter(|(owner, _)| owner == who).map(|(_, one)| Arc::clone(one));
+        let Some(client) = client else { return empty(StatusCode::NOT_FOUND) };
+        let Ok(text) = std::str::from_utf8(body) else { return empty(StatusCode::BAD_REQUEST) };
+        client.receive(text).await;
+        empty(StatusCode::ACCEPTED)
+    }
+}
+
+/// Returns the next event, or `None` after `over` has resolved and all queued messages were sent.
+async fn next(
+    messages: &mut mpsc::Receiver<Outbound>,
+    over: &mut (impl Future<Output = ()> + Unpin),
+) -> Option<String> {
+    let message = tokio::select! {
+        biased;
+        message = tokio::time::timeout(KEEP_ALIVE, messages.recv()) => message,
+        () = over => {
+            // Queued messages are still sent.
+            messages.close();
+            Ok(messages.recv().await)
+        }
+    };
+    match message {
+        Ok(Some(text)) => Some(format!("event: message\ndata: {}\n\n", &*text)),
+        Ok(None) => None,
+        Err(_) => Some(":\n\n".to_owned()),
+    }
+}
+
+/// Removes a client when its stream is dropped.
+struct Leaving {
+    clients: Arc<LegacyClients>,
+    name: String,
+    _permit: Permit,
+}
+
+impl Drop for Leaving {
+    fn drop(&mut self) {
+        let gone = self.clients.all().remove(&self.name);
+        drop(gone);
+    }
+}
+
+struct Heard {
+    heard: Pin<Box<dyn Stream<Item = String> + Send>>,
+    _leaving: Leaving,
+}
+
+impl Stream for Heard {
+    type Item = String;
+
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<String>> {
+        self.heard.as_mut().poll_next(context)
+    }
+}

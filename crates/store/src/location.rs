@@ -1,0 +1,42 @@
+//! The location of a store: a folder, or a PostgreSQL server by URL.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use toolhub_core::ports::HubStore;
+
+use crate::error::OpenError;
+use crate::options::StoreOptions;
+#[cfg(feature = "postgres")]
+use crate::postgres::PgStore;
+#[cfg(feature = "postgres")]
+pub use crate::postgres::PgUrl;
+use crate::sqlite::SqliteStore;
+#[cfg(not(feature = "postgres"))]
+pub use crate::without_postgres::PgUrl;
+
+/// The location of a store.
+#[derive(Debug, Clone)]
+pub enum StoreLocation {
+    /// `toolhub.db` in this folder.
+    Folder(PathBuf),
+    /// A PostgreSQL database.
+    Postgres(PgUrl),
+}
+
+/// Opens the store at `place`. Connecting to PostgreSQL times out after ten seconds; calls that are not yet in its
+/// database are kept in journals under `data`, if given, and survive the end of the process.
+pub async fn open(
+    place: &StoreLocation,
+    options: StoreOptions,
+    #[cfg_attr(not(feature = "postgres"), expect(unused_variables, reason = "for PostgreSQL alone"))]
+    data: Option<&Path>,
+) -> Result<Arc<dyn HubStore>, OpenError> {
+    Ok(match place {
+        StoreLocation::Folder(folder) => Arc::new(SqliteStore::open_with(folder, options)?),
+        #[cfg(feature = "postgres")]
+        StoreLocation::Postgres(url) => Arc::new(PgStore::connect(url, options, data).await?),
+        #[cfg(not(feature = "postgres"))]
+        StoreLocation::Postgres(url) => url.absurd(),
+    })
+}

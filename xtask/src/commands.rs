@@ -4,8 +4,8 @@ use std::fmt;
 use anyhow::Result;
 
 use crate::{
-    bench, bubblewrap, checks, deny, dist_assets, e2e_model, faketime, features, fuzz, nearest::nearest,
-    package, packaging, peers, postgres, soak, table::Table, tidy, workspace::Workspace,
+    bench, bubblewrap, checks, deny, dist_assets, e2e_model, faketime, features, fuzz, mutants,
+    nearest::nearest, package, packaging, peers, postgres, soak, table::Table, tidy, workspace::Workspace,
 };
 
 pub(crate) struct Command {
@@ -94,6 +94,11 @@ pub(crate) const COMMANDS: &[Command] = &[
         name: "fuzz",
         about: "arbitrary text for what reads text: `fuzz --all|TARGET [--seconds N]`; installs cargo-fuzz when it is missing",
         run: fuzz::command,
+    },
+    Command {
+        name: "mutants",
+        about: "change the code whose mistakes do harm, and count the changes that tests notice (hours): `mutants [AREA ...] [--shard K/N]`; installs cargo-mutants when it is missing",
+        run: mutants::command,
     },
     Command { name: "help", about: "this list", run: help },
 ];

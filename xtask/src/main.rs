@@ -15,6 +15,7 @@ mod faults;
 mod features;
 mod fuzz;
 mod ignored_tests;
+mod mutants;
 mod nearest;
 mod package;
 mod packaging;

@@ -68,6 +68,9 @@ fn wrong_usage_is_two() {
     };
     check(&["cal"], "call");
     check(&["cal", "--lang", "zh"], "未知命令 `cal`\n\n  提示：是否想用 `call`");
+    check(&["aks"], "a similar subcommand exists: 'ask'");
+    check(&["aks", "--lang", "zh"], "是否想用 `ask`");
+    check(&["servers", "lits"], "'list'");
     check(&["call"], "TOOL");
     check(&["call", "calculate", "oops"], "write it as key=value");
     check(&["call", "calculate", "--args", "{"], "not valid JSON");
@@ -448,7 +451,7 @@ fn settings_that_mean_nothing_are_told() {
     let ran = cli.run(&["call", "calculate", "expression=1"]);
     assert_eq!(ran.code, Some(0));
     assert!(
-        ran.stderr.contains("line 2, column 1: `cal` means nothing here; did you mean `call`?"),
+        ran.stderr.contains("line 2, column 1: unknown setting `cal`; did you mean `call`?"),
         "{ran:?}"
     );
 }

@@ -174,5 +174,5 @@ fn a_grant_that_is_not_there_and_slips_are_told() {
     let tested = setting.cli.run(&["servers", "test", "s"]);
     let said = tested.stdout + &tested.stderr;
     assert!(said.contains("`/not/there` was granted but cannot be opened"), "{said}");
-    assert!(said.contains("`netwrok` means nothing here; did you mean `network`?"), "{said}");
+    assert!(said.contains("unknown setting `netwrok`; did you mean `network`?"), "{said}");
 }

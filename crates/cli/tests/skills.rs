@@ -92,8 +92,8 @@ fn skills_are_listed_and_shown_in_both_languages() {
     fs::write(cli.folder().join("toolhub.toml"), "[skills]\nfolder = 1\n[skills.grants.a]\nnet = true\n")
         .unwrap();
     let slips = cli.run(&["skills"]).stderr;
-    assert!(slips.contains("`folder` means nothing here; did you mean `folders`?"), "{slips}");
-    assert!(slips.contains("`net` means nothing here"), "{slips}");
+    assert!(slips.contains("unknown setting `folder`; did you mean `folders`?"), "{slips}");
+    assert!(slips.contains("unknown setting `net`"), "{slips}");
     fs::write(cli.folder().join("toolhub.toml"), "[skills]\nallow_missing = [\"firewall\"]\n").unwrap();
     let wrong = cli.run(&["skills"]);
     assert_eq!(wrong.code, Some(2));

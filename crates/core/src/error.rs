@@ -198,7 +198,7 @@ pub enum Expected {
     /// One of these values, as JSON.
     OneOf(Vec<String>),
     /// Another rule, as a text of the validator.
-    Rule(String),
+    Rule(LocalizedText),
     /// The number of further problems that are not listed.
     More(usize),
 }
@@ -515,22 +515,43 @@ impl Localize for ArgumentProblem {
             Expected::Absent { near: None } => {
                 return lang.choose(format!("there is no argument {name}"), format!("没有参数 {name}"));
             }
-            Expected::Type(types) => types.join(lang.choose(" or ", " 或 ")),
+            Expected::Type(types) => {
+                let types: Vec<&str> = types.iter().map(|name| type_name(name, lang)).collect();
+                types.join(lang.choose(" or ", "或"))
+            }
             Expected::OneOf(values) => {
                 let values = values.join(", ");
                 lang.choose(format!("one of {values}"), format!("{values} 之一"))
             }
-            Expected::Rule(rule) => rule.clone(),
+            Expected::Rule(rule) => rule.localize(lang),
             Expected::More(count) => count.to_string(),
         };
+        // Chinese text has a space only before Latin letters and digits.
+        let space = if expected.starts_with(|first: char| first.is_ascii()) { " " } else { "" };
         match &self.actual {
             Some(actual) => lang.choose(
                 format!("{name} should be {expected}, got {actual}"),
-                format!("{name} 应为 {expected}，实际为 {actual}"),
+                format!("{name} 应为{space}{expected}，实际为 {actual}"),
             ),
-            None => lang.choose(format!("{name} should be {expected}"), format!("{name} 应为 {expected}")),
+            None => {
+                lang.choose(format!("{name} should be {expected}"), format!("{name} 应为{space}{expected}"))
+            }
         }
     }
+}
+
+/// The name of a JSON type in a language; a name that is no JSON type stays as it is.
+fn type_name(name: &str, lang: Lang) -> &str {
+    let chinese = match name {
+        "string" => "字符串",
+        "integer" => "整数",
+        "number" => "数字",
+        "boolean" => "布尔值",
+        "object" => "对象",
+        "array" => "数组",
+        other => other,
+    };
+    lang.choose(name, chinese)
 }
 
 fn quoted(names: &[impl std::fmt::Display]) -> String {

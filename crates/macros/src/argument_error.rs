@@ -75,7 +75,7 @@ pub(crate) fn argument_error(function: &Function, options: &Options) -> TokenStr
                             let __rule = __text.split(" at line ").next().unwrap_or_default();
                             let __rule = __rule.rsplit_once("expected ").map_or(__rule, |(_, __rule)| __rule);
                             let __rule = #words;
-                            let __rule = Expected::Rule(::std::borrow::ToOwned::to_owned(__rule));
+                            let __rule = Expected::Rule(::core::convert::Into::into(__rule));
                             __problems.push(__problem(__name, __rule, __short(__value)));
                         }
                     }
@@ -89,7 +89,7 @@ pub(crate) fn argument_error(function: &Function, options: &Options) -> TokenStr
             }
             if __problems.is_empty() {
                 let __rule = if __arguments.is_object() {
-                    Expected::Rule(::std::format!("readable ({__error})"))
+                    Expected::Rule(::core::convert::Into::into(::std::format!("readable ({__error})")))
                 } else {
                     Expected::Type(::std::vec![::std::borrow::ToOwned::to_owned("object")])
                 };

@@ -8,7 +8,7 @@ mod clock;
 mod files;
 mod finding;
 mod host;
-mod in_chinese;
+mod localized_output;
 mod memory;
 mod suggest;
 mod tagged;

@@ -131,8 +131,8 @@ impl Reader<'_> {
                 member.line,
                 (
                     LocalizedText::new(
-                        format!("`{key}` means nothing here"),
-                        format!("`{key}` 在这里没有意义"),
+                        format!("unknown key `{key}`"),
+                        format!("未知的键 `{key}`"),
                     ),
                     LocalizedText::new(format!("there are `{list}`"), format!("可用的有 `{list}`")),
                 ),

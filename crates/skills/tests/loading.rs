@@ -311,8 +311,8 @@ fn a_broken_skill_is_told_line_by_line() {
         "8 wrong `run it` is no name for a tool; use up to 64 letters, digits, `_` and `-`",
         "13 wrong `../b.py` is not in `scripts/`; put it there, and write `script: scripts/NAME`",
         "16 wrong there is no `scripts/missing.py`; write the script, or mend its name",
-        "17 wrong `hint` means nothing here; there are `name`",
-        "18 wrong `disk` means nothing here; there are `read`, `write`, `network`, `environment`",
+        "17 wrong unknown key `hint`; there are `name`",
+        "18 wrong unknown key `disk`; there are `read`, `write`, `network`, `environment`",
         "20 wrong `references/none.md` is not in the skill; add the file, or mend the link",
     ];
     for (told, expect) in told.iter().zip(expect) {

@@ -1,12 +1,14 @@
 //! Errors of the command line parser, and its help.
 
 use std::error::Error as _;
+use std::ffi::OsString;
 use std::process::ExitCode;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use toolhub_core::lang::LocalizedText;
 use toolhub_core::{Lang, Localize as _};
 use toolhub_engine::definition_scan::visible;
+use toolhub_engine::similar_names;
 
 use crate::args::help::with_chinese_placeholder;
 use crate::exit::Exit;
@@ -26,6 +28,34 @@ pub(crate) fn refuse(error: &clap::Error, lang: Lang) -> ExitCode {
         None => to_stderr(&with_chinese_placeholder(error.render().to_string(), lang)),
     }
     Exit::Usage.into()
+}
+
+/// Adds the most similar command to the error about an unknown one, if clap has not found any: its measure finds no
+/// transposed letters in short words (`aks`).
+pub(crate) fn with_suggestion(
+    mut error: clap::Error,
+    command: &clap::Command,
+    args: &[OsString],
+) -> clap::Error {
+    let unknown = context(&error, ContextKind::InvalidSubcommand).and_then(|names| names.into_iter().next());
+    let Some(unknown) = unknown.filter(|_| error.get(ContextKind::SuggestedSubcommand).is_none()) else {
+        return error;
+    };
+    // The command in which the word stands, such as `servers`.
+    let mut parent = command;
+    for arg in args.iter().skip(1) {
+        match arg.to_str().and_then(|name| parent.find_subcommand(name)) {
+            Some(inner) => parent = inner,
+            None if *arg == *unknown => break,
+            None => {}
+        }
+    }
+    let names = parent.get_subcommands().filter(|known| !known.is_hide_set()).map(clap::Command::get_name);
+    let near = similar_names(&unknown, names, 1);
+    if !near.is_empty() {
+        error.insert(ContextKind::SuggestedSubcommand, ContextValue::Strings(near));
+    }
+    error
 }
 
 fn to_stderr(text: &str) {

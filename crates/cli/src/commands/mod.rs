@@ -30,11 +30,15 @@ use crate::exit::Exit;
 pub(crate) async fn run(args: Vec<OsString>) -> ExitCode {
     let lang = help::language(&args);
     let command = help::command(lang);
-    let parsed =
-        command.clone().try_get_matches_from(args).and_then(|matches| Cli::from_arg_matches(&matches));
+    let parsed = command
+        .clone()
+        .try_get_matches_from(args.clone())
+        .and_then(|matches| Cli::from_arg_matches(&matches));
     let cli = match parsed {
         Ok(cli) => cli,
-        Err(error) => return usage_error::refuse(&error, lang),
+        Err(error) => {
+            return usage_error::refuse(&usage_error::with_suggestion(error, &command, &args), lang);
+        }
     };
     let app = App::new(cli.global, lang);
     let exit = dispatch(&app, cli.command).await;

@@ -5,6 +5,7 @@ use std::fmt::{self, Write as _};
 
 use serde_json::{Map, Value};
 use toolhub_core::error::{ArgumentProblem, Expected};
+use toolhub_core::lang::LocalizedText;
 
 use super::budget::{Exhausted, Steps};
 use super::compile::{Keyword, Node, NodeId, Program};
@@ -43,10 +44,13 @@ impl<'a> Explainer<'a> {
         let mut found = search.found;
         if found.listed_problems.is_empty() {
             let rule = match complete {
-                true => "as its schema says",
-                false => "as its schema says; they are too large to tell which part is not",
+                true => LocalizedText::new(AS_THE_SCHEMA_SAYS.0, AS_THE_SCHEMA_SAYS.1),
+                false => LocalizedText::new(
+                    "as its schema says; they are too large to tell which part is not",
+                    "符合其 schema 的值；参数过大，无法指出是哪一部分不符",
+                ),
             };
-            found.add(|| problem("", Expected::Rule(rule.to_owned()), None));
+            found.add(|| problem("", Expected::Rule(rule), None));
         }
         found.into_list()
     }
@@ -137,7 +141,10 @@ impl<'a> Search<'a, '_> {
                 }
                 if valid > 1 {
                     self.rule(
-                        format_args!("exactly one of the forms its schema allows, not several"),
+                        (
+                            format_args!("exactly one of the forms its schema allows, not several"),
+                            format_args!("其 schema 允许的形式中恰好一种，而不是多种"),
+                        ),
                         value,
                         path,
                     );
@@ -186,7 +193,15 @@ impl<'a> Search<'a, '_> {
             (Keyword::PropertyNames(schema), Value::Object(members)) => {
                 for name in members.keys() {
                     if self.evaluation.name(name, *schema)? == Verdict::Invalid {
-                        self.rule(format_args!("without a name like `{}`", short(name)), value, path);
+                        let name = short(name);
+                        self.rule(
+                            (
+                                format_args!("without a name like `{name}`"),
+                                format_args!("不含 `{name}` 这样名称的对象"),
+                            ),
+                            value,
+                            path,
+                        );
                     }
                 }
             }
@@ -223,7 +238,10 @@ impl<'a> Search<'a, '_> {
                 }
                 // One of the patterns applies to the name.
                 _ => self.rule(
-                    format_args!("what the schema allows for such a name"),
+                    (
+                        format_args!("what the schema allows for such a name"),
+                        format_args!("schema 对这类名称所允许的值"),
+                    ),
                     member,
                     Path::Member(&path, name),
                 ),
@@ -257,9 +275,15 @@ impl<'a> Search<'a, '_> {
         self.found.add(|| problem(&Path::Member(&path, name).text(), Expected::Present, None));
     }
 
-    fn rule(&mut self, rule: fmt::Arguments<'_>, value: &Value, path: Path<'_>) {
+    /// Adds a problem with a rule, given in English and Chinese.
+    fn rule(
+        &mut self,
+        (en, zh): (fmt::Arguments<'_>, fmt::Arguments<'_>),
+        value: &Value,
+        path: Path<'_>,
+    ) {
         self.found.add(|| {
-            let expected = Expected::Rule(clipped(rule, MAX_RULE_CHARS));
+            let expected = rule(en, zh);
             problem(&path.text(), expected, Some(short_json(value)))
         });
     }
@@ -312,7 +336,6 @@ impl<'a> Search<'a, '_> {
 impl Explainer<'_> {
     /// The expectation of a keyword that constrains a single value.
     fn expected(&self, keyword: &Keyword) -> Expected {
-        let rule = |text: fmt::Arguments<'_>| Expected::Rule(clipped(text, MAX_RULE_CHARS));
         match keyword {
             Keyword::Type(types) => Expected::Type(types.names.clone()),
             Keyword::Enum(options) => {
@@ -323,30 +346,67 @@ impl Explainer<'_> {
                 }
                 Expected::OneOf(listed)
             }
-            Keyword::Minimum { limit, exclusive: false } => rule(format_args!("≥ {limit}")),
-            Keyword::Minimum { limit, exclusive: true } => rule(format_args!("> {limit}")),
-            Keyword::Maximum { limit, exclusive: false } => rule(format_args!("≤ {limit}")),
-            Keyword::Maximum { limit, exclusive: true } => rule(format_args!("< {limit}")),
-            Keyword::MultipleOf(of) => rule(format_args!("a multiple of {of}")),
-            Keyword::Pattern(id) => rule(format_args!("text matching /{}/", self.program.patterns.text(*id))),
-            Keyword::MinLength(min) => rule(format_args!("at least {min} characters long")),
-            Keyword::MaxLength(max) => rule(format_args!("at most {max} characters long")),
-            Keyword::MinItems(min) => rule(format_args!("at least {min} items long")),
-            Keyword::MaxItems(max) => rule(format_args!("at most {max} items long")),
-            Keyword::UniqueItems => rule(format_args!("without repeated items")),
-            Keyword::Contains { min, max: None, .. } => {
-                rule(format_args!("a list with at least {min} items of the form its schema asks for"))
+            Keyword::Minimum { limit, exclusive: false } => in_both(format_args!("≥ {limit}")),
+            Keyword::Minimum { limit, exclusive: true } => in_both(format_args!("> {limit}")),
+            Keyword::Maximum { limit, exclusive: false } => in_both(format_args!("≤ {limit}")),
+            Keyword::Maximum { limit, exclusive: true } => in_both(format_args!("< {limit}")),
+            Keyword::MultipleOf(of) => rule(format_args!("a multiple of {of}"), format_args!("{of} 的倍数")),
+            Keyword::Pattern(id) => {
+                let pattern = self.program.patterns.text(*id);
+                rule(format_args!("text matching /{pattern}/"), format_args!("匹配 /{pattern}/ 的文本"))
             }
-            Keyword::Contains { min, max: Some(max), .. } => {
-                rule(format_args!("a list with {min} to {max} items of the form its schema asks for"))
+            Keyword::MinLength(min) => {
+                rule(format_args!("at least {min} characters long"), format_args!("至少 {min} 个字符"))
             }
-            Keyword::MinProperties(min) => rule(format_args!("at least {min} members")),
-            Keyword::MaxProperties(max) => rule(format_args!("at most {max} members")),
-            Keyword::UnevaluatedItems(_) => rule(format_args!("without further items")),
-            Keyword::Not(_) => rule(format_args!("not of a form that its schema excludes")),
-            _ => rule(format_args!("as its schema says")),
+            Keyword::MaxLength(max) => {
+                rule(format_args!("at most {max} characters long"), format_args!("至多 {max} 个字符"))
+            }
+            Keyword::MinItems(min) => {
+                rule(format_args!("at least {min} items long"), format_args!("至少 {min} 项的数组"))
+            }
+            Keyword::MaxItems(max) => {
+                rule(format_args!("at most {max} items long"), format_args!("至多 {max} 项的数组"))
+            }
+            Keyword::UniqueItems => {
+                rule(format_args!("without repeated items"), format_args!("没有重复项的数组"))
+            }
+            Keyword::Contains { min, max: None, .. } => rule(
+                format_args!("a list with at least {min} items of the form its schema asks for"),
+                format_args!("至少有 {min} 项符合其 schema 的数组"),
+            ),
+            Keyword::Contains { min, max: Some(max), .. } => rule(
+                format_args!("a list with {min} to {max} items of the form its schema asks for"),
+                format_args!("有 {min} 到 {max} 项符合其 schema 的数组"),
+            ),
+            Keyword::MinProperties(min) => {
+                rule(format_args!("at least {min} members"), format_args!("至少 {min} 个成员的对象"))
+            }
+            Keyword::MaxProperties(max) => {
+                rule(format_args!("at most {max} members"), format_args!("至多 {max} 个成员的对象"))
+            }
+            Keyword::UnevaluatedItems(_) => {
+                rule(format_args!("without further items"), format_args!("没有多余项的数组"))
+            }
+            Keyword::Not(_) => rule(
+                format_args!("not of a form that its schema excludes"),
+                format_args!("其 schema 未排除的值"),
+            ),
+            _ => rule(format_args!("{}", AS_THE_SCHEMA_SAYS.0), format_args!("{}", AS_THE_SCHEMA_SAYS.1)),
         }
     }
+}
+
+/// The expectation where no keyword can be named.
+const AS_THE_SCHEMA_SAYS: (&str, &str) = ("as its schema says", "符合其 schema 的值");
+
+/// An expectation in English and Chinese.
+fn rule(en: fmt::Arguments<'_>, zh: fmt::Arguments<'_>) -> Expected {
+    Expected::Rule(LocalizedText::new(clipped(en, MAX_RULE_CHARS), clipped(zh, MAX_RULE_CHARS)))
+}
+
+/// An expectation that reads the same in every language.
+fn in_both(text: fmt::Arguments<'_>) -> Expected {
+    rule(text, text)
 }
 
 /// The first problems, and the number of further ones.

@@ -1,9 +1,17 @@
 //! The two meanings of a comma: thousands separator, or argument separator.
 
+use toolhub_core::lang::LocalizedText;
+
 use super::tokens::Token;
 
-pub(super) const COMMA: &str = "`,` separates thousands, in groups of three, or the arguments of a function such as `max`: write \
-     the decimal point as `.`";
+/// The error of a comma that separates neither.
+pub(super) fn misplaced_comma() -> LocalizedText {
+    LocalizedText::new(
+        "`,` separates thousands, in groups of three, or the arguments of a function such as `max`: write the decimal \
+         point as `.`",
+        "`,` 用于分隔千位（每三位一组），或分隔 `max` 等函数的参数：小数点请写成 `.`",
+    )
+}
 
 /// The three digits after the comma at `at`, if it separates thousands.
 pub(super) fn thousands_at(tokens: &[Token], at: usize) -> Option<&str> {
@@ -19,13 +27,14 @@ pub(super) fn thousands_at(tokens: &[Token], at: usize) -> Option<&str> {
 }
 
 /// Rejects `sum(1,234, 5)`, which is ambiguous.
-pub(super) fn refuse_ambiguous(name: &str, tokens: &[Token]) -> Result<(), String> {
+pub(super) fn refuse_ambiguous(name: &str, tokens: &[Token]) -> Result<(), LocalizedText> {
     let commas = || (0..tokens.len()).filter(|at| matches!(tokens[*at], Token::Comma { .. }));
     let as_thousands = commas().any(|at| thousands_at(tokens, at).is_some());
     let spaced = commas().any(|at| matches!(tokens[at], Token::Comma { spaced: true }));
     if as_thousands && (spaced || matches!(name, "log" | "round")) {
-        return Err(format!(
-            "the commas of `{name}(…)` have two readings: leave out the separators of thousands"
+        return Err(LocalizedText::new(
+            format!("the commas of `{name}(…)` have two readings: leave out the separators of thousands"),
+            format!("`{name}(…)` 中的逗号有两种读法：请去掉千位分隔符"),
         ));
     }
     Ok(())

@@ -1,7 +1,9 @@
 //! Evaluates a plan with fend and formats the result.
 
+use toolhub_core::lang::LocalizedText;
+
 use super::digits::{self, Precision};
-use super::explain::gave_up;
+use super::errors;
 use super::fend::{Fend, Stop};
 use super::steps::{Places, Plan, Step, Work};
 
@@ -9,11 +11,11 @@ use super::steps::{Places, Plan, Step, Work};
 const TRUSTED: usize = 15;
 
 /// Evaluates a plan to text.
-pub(super) fn evaluate(plan: &Plan, stop: &Stop<'_>) -> Result<String, String> {
+pub(super) fn evaluate(plan: &Plan, stop: &Stop<'_>) -> Result<String, LocalizedText> {
     let mut fend = Fend::new(stop);
     for step in &plan.steps {
         if stop.is_due() {
-            return Err(gave_up(stop.limit));
+            return Err(errors::time_limit_exceeded(stop.limit));
         }
         match step {
             Step::Assign { name, text } => fend.assign(name, text)?,
@@ -30,7 +32,10 @@ pub(super) fn evaluate(plan: &Plan, stop: &Stop<'_>) -> Result<String, String> {
     }
     let shown = fend.show(&plan.answer)?;
     if !is_value(&shown, plan.places) {
-        return Err("the result is no number: give functions their arguments, as in `sqrt(2)`".to_owned());
+        return Err(LocalizedText::new(
+            "the result is no number: give functions their arguments, as in `sqrt(2)`",
+            "结果不是数字：请给函数写上参数，例如 `sqrt(2)`",
+        ));
     }
     let is_rounded = shown.starts_with("approx.");
     match plan.places {

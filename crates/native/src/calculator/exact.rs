@@ -1,11 +1,13 @@
 //! Exact results for operations that fend only approximates or lacks.
 
+use toolhub_core::lang::LocalizedText;
+
 use super::fend::Fend;
 use super::steps::Direction;
 
 impl Fend<'_> {
     /// A logarithm; exact if it is an integer.
-    pub(super) fn logarithm(&mut self, name: &str, base: &str, number: &str) -> Result<(), String> {
+    pub(super) fn logarithm(&mut self, name: &str, base: &str, number: &str) -> Result<(), LocalizedText> {
         match base {
             "e" => self.assign(name, &format!("ln {number}"))?,
             "2" | "10" => self.assign(name, &format!("log{base} {number}"))?,
@@ -25,7 +27,7 @@ impl Fend<'_> {
     }
 
     /// A square root; that of a negative number is a multiple of `i`, for which fend would add a spurious real part.
-    pub(super) fn square_root(&mut self, name: &str, operand: &str) -> Result<(), String> {
+    pub(super) fn square_root(&mut self, name: &str, operand: &str) -> Result<(), LocalizedText> {
         if !self.holds(&format!("abs {operand}"), &format!("- {operand}")) {
             return self.assign(name, &format!("sqrt {operand}"));
         }
@@ -34,7 +36,7 @@ impl Fend<'_> {
     }
 
     /// A tangent; exact for 45°, like fend's sines.
-    pub(super) fn tangent(&mut self, name: &str, operand: &str) -> Result<(), String> {
+    pub(super) fn tangent(&mut self, name: &str, operand: &str) -> Result<(), LocalizedText> {
         self.assign("_double", &format!("{operand} + {operand}"))?;
         match ["1", "-1"].into_iter().find(|value| self.holds("sin _double", value)) {
             Some(value) => self.assign(name, value),
@@ -43,7 +45,7 @@ impl Fend<'_> {
     }
 
     /// The remainder of a division, with the sign of the divisor.
-    pub(super) fn remainder(&mut self, name: &str, dividend: &str, divisor: &str) -> Result<(), String> {
+    pub(super) fn remainder(&mut self, name: &str, dividend: &str, divisor: &str) -> Result<(), LocalizedText> {
         // fend's own `mod` is fast, but only supports positive integers.
         if self.assign(name, &format!("{dividend} mod {divisor}")).is_ok() {
             return Ok(());
@@ -57,12 +59,15 @@ impl Fend<'_> {
     }
 
     /// The greatest common divisor, by Euclid's algorithm.
-    pub(super) fn common_divisor(&mut self, name: &str, one: &str, other: &str) -> Result<(), String> {
+    pub(super) fn common_divisor(&mut self, name: &str, one: &str, other: &str) -> Result<(), LocalizedText> {
         self.assign(name, &format!("abs {one}"))?;
         self.assign("_other", &format!("abs {other}"))?;
         for number in [name, "_other"] {
             if !self.holds(&format!("{number} mod 1"), "0") {
-                return Err("`gcd` and `lcm` take whole numbers".to_owned());
+                return Err(LocalizedText::new(
+                    "`gcd` and `lcm` take whole numbers",
+                    "`gcd` 和 `lcm` 只接受整数",
+                ));
             }
         }
         while !self.holds("_other", "0") {

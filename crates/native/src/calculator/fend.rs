@@ -4,23 +4,11 @@ use std::time::{Duration, Instant};
 
 use fend_core::{Context, CustomUnitAttribute, Interrupt, evaluate, evaluate_with_interrupt};
 
-use super::explain::explain;
-use crate::blocking::Cancelled;
+use toolhub_core::lang::LocalizedText;
 
-/// Currencies by their names; the first is displayed. fend itself only supports currencies with exchange rates.
-const MONEY: [(&str, &[&str]); 11] = [
-    ("$", &["USD", "美元"]),
-    ("€", &["EUR", "欧元"]),
-    ("£", &["GBP", "英镑"]),
-    ("元", &["CNY", "RMB", "人民币", "块", "块钱"]),
-    ("¥", &[]),
-    ("JPY", &["日元"]),
-    ("HKD", &["港币", "港元"]),
-    ("₩", &["KRW", "韩元"]),
-    ("₹", &["INR"]),
-    ("BTC", &[]),
-    ("ETH", &[]),
-];
+use super::currencies::CURRENCIES;
+use super::engine_messages;
+use crate::blocking::Cancelled;
 
 /// Units missing in fend, and those that it reads as millibits, which is never intended.
 const UNITS: [(&str, &str); 9] = [
@@ -35,18 +23,17 @@ const UNITS: [(&str, &str); 9] = [
     ("Gbit", "gigabit"),
 ];
 
-pub(super) fn is_money(name: &str) -> bool {
-    MONEY.iter().any(|(shown, names)| *shown == name || names.contains(&name))
-}
-
 /// Whether a word is a unit, a constant or a function.
 pub(super) fn knows(word: &str) -> bool {
-    evaluate(word, &mut context()).err().is_none_or(|message| !message.starts_with("unknown identifier"))
+    match evaluate(word, &mut context()) {
+        Ok(_) => true,
+        Err(message) => !engine_messages::is_unknown_identifier(&message),
+    }
 }
 
 fn context() -> Context {
     let mut context = Context::new();
-    for (shown, names) in MONEY {
+    for (shown, names) in CURRENCIES {
         context.define_custom_unit_v1(shown, "", "!", &CustomUnitAttribute::None);
         for name in names {
             context.define_custom_unit_v1(name, "", shown, &CustomUnitAttribute::Alias);
@@ -89,21 +76,21 @@ impl<'a> Fend<'a> {
     }
 
     /// Returns the value of `text`, as formatted by fend.
-    pub(super) fn show(&mut self, text: &str) -> Result<String, String> {
+    pub(super) fn show(&mut self, text: &str) -> Result<String, LocalizedText> {
         self.context.set_echo_result(true);
         match evaluate_with_interrupt(text, &mut self.context, self.stop) {
             Ok(result) => Ok(result.get_main_result().to_owned()),
-            Err(message) => Err(explain(&message, self.stop.limit)),
+            Err(message) => Err(engine_messages::translate(&message, self.stop.limit)),
         }
     }
 
     /// Assigns the value of `text` to a variable.
-    pub(super) fn assign(&mut self, name: &str, text: &str) -> Result<(), String> {
+    pub(super) fn assign(&mut self, name: &str, text: &str) -> Result<(), LocalizedText> {
         // Without echo: formatting a number of a million digits is the most expensive part.
         self.context.set_echo_result(false);
         match evaluate_with_interrupt(&format!("{name} = {text}"), &mut self.context, self.stop) {
             Ok(_) => Ok(()),
-            Err(message) => Err(explain(&message, self.stop.limit)),
+            Err(message) => Err(engine_messages::translate(&message, self.stop.limit)),
         }
     }
 }

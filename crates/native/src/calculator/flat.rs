@@ -1,6 +1,8 @@
 //! Converts expressions without parentheses (percentages, powers, long chains) to texts that fend parses quickly.
 
-use super::explain::UNREADABLE;
+use toolhub_core::lang::LocalizedText;
+
+use super::errors;
 use super::functions;
 use super::piece::{CONSTANTS, LOOSE, OPERATORS, Piece};
 use super::plan::Planner;
@@ -12,7 +14,7 @@ const CHAIN: usize = 12;
 const MAX_PIECES: usize = 64;
 
 /// Converts an expression to text; parts of it become variables.
-pub(super) fn settle(planner: &mut Planner<'_>, mut pieces: Vec<Piece>) -> Result<String, String> {
+pub(super) fn settle(planner: &mut Planner<'_>, mut pieces: Vec<Piece>) -> Result<String, LocalizedText> {
     check_operands(&pieces)?;
     fold_functions(planner, &mut pieces)?;
     fold_powers(planner, &mut pieces);
@@ -32,9 +34,12 @@ pub(super) fn settle(planner: &mut Planner<'_>, mut pieces: Vec<Piece>) -> Resul
     Ok(text)
 }
 
-pub(super) fn check_length(text: &str) -> Result<(), String> {
+pub(super) fn check_length(text: &str) -> Result<(), LocalizedText> {
     if text.split_whitespace().count() > MAX_PIECES {
-        return Err("the expression is too long in one piece: put parentheses around its parts".to_owned());
+        return Err(LocalizedText::new(
+            "the expression is too long in one piece: put parentheses around its parts",
+            "表达式一段太长：请用括号分段",
+        ));
     }
     Ok(())
 }
@@ -44,10 +49,10 @@ fn join(pieces: &[Piece]) -> String {
 }
 
 /// Rejects missing operands: fend would read `3 * / 4` as `3 * (1 / 4)`.
-fn check_operands(pieces: &[Piece]) -> Result<(), String> {
+fn check_operands(pieces: &[Piece]) -> Result<(), LocalizedText> {
     let lacks_one = |at: usize| at == 0 || at + 1 == pieces.len() || !pieces[at - 1].ends_operand();
     match (0..pieces.len()).any(|at| is_product(&pieces[at]) && lacks_one(at)) {
-        true => Err(UNREADABLE.to_owned()),
+        true => Err(errors::missing_operator_or_operand()),
         false => Ok(()),
     }
 }
@@ -58,7 +63,7 @@ fn is_product(piece: &Piece) -> bool {
 }
 
 /// A function without parentheses applies to the next factor, including the unit of an angle: `sin 30° * 2`, `sin^2 x`.
-fn fold_functions(planner: &mut Planner<'_>, pieces: &mut Vec<Piece>) -> Result<(), String> {
+fn fold_functions(planner: &mut Planner<'_>, pieces: &mut Vec<Piece>) -> Result<(), LocalizedText> {
     for at in (0..pieces.len()).rev() {
         let Piece::Word(word) = &pieces[at] else { continue };
         let Some(name) = functions::known(word).filter(|_| functions::is_prefix(word)) else { continue };
@@ -98,7 +103,7 @@ fn factor_end(pieces: &[Piece], from: usize, with_units: bool) -> usize {
 }
 
 /// Computes `7 // 2` and `-7 mod 3` for any numbers; both have the precedence of `*` and `/`.
-fn fold_remainders(planner: &mut Planner<'_>, pieces: &mut Vec<Piece>) -> Result<(), String> {
+fn fold_remainders(planner: &mut Planner<'_>, pieces: &mut Vec<Piece>) -> Result<(), LocalizedText> {
     // Whether the operator at a position has lower precedence than `*`.
     let is_loose = |pieces: &[Piece], at: usize| {
         at > 0
@@ -171,7 +176,7 @@ fn fold_powers(planner: &mut Planner<'_>, pieces: &mut Vec<Piece>) {
 }
 
 /// `100 km / 2 hours` and `100 km / 50 km/h`: the divisor includes the following units. `1/2 cup` is half a cup.
-fn fold_divisors(planner: &mut Planner<'_>, pieces: &mut Vec<Piece>) -> Result<(), String> {
+fn fold_divisors(planner: &mut Planner<'_>, pieces: &mut Vec<Piece>) -> Result<(), LocalizedText> {
     let is_unit = |piece: Option<&Piece>| match piece {
         Some(piece @ Piece::Word(word)) => piece.ends_operand() && !CONSTANTS.contains(&word.as_str()),
         _ => false,
@@ -200,7 +205,7 @@ fn fold_divisors(planner: &mut Planner<'_>, pieces: &mut Vec<Piece>) -> Result<(
 }
 
 /// A percentage beside other numbers is divided by 100: `15% * 200` is 30, where fend returns `3000%`.
-fn fold_percents(planner: &mut Planner<'_>, pieces: &mut Vec<Piece>) -> Result<(), String> {
+fn fold_percents(planner: &mut Planner<'_>, pieces: &mut Vec<Piece>) -> Result<(), LocalizedText> {
     for at in (1..pieces.len()).rev() {
         let followed_by_of = pieces.get(at + 1).is_some_and(|next| next.is_word_of(&["of"]));
         if pieces[at] == Piece::Percent && !followed_by_of && pieces[at - 1].ends_operand() {
@@ -212,7 +217,7 @@ fn fold_percents(planner: &mut Planner<'_>, pieces: &mut Vec<Piece>) -> Result<(
 }
 
 /// Converts a sum, split if it is long.
-fn sum(planner: &mut Planner<'_>, pieces: &[Piece]) -> Result<String, String> {
+fn sum(planner: &mut Planner<'_>, pieces: &[Piece]) -> Result<String, LocalizedText> {
     let terms = terms(pieces);
     let all_percent = terms.iter().all(|(_, term)| percentage(term).is_some());
     let mut total = String::new();
@@ -270,7 +275,7 @@ fn percentage(term: &[Piece]) -> Option<&str> {
 }
 
 /// Converts a product, split if it is long.
-fn product(planner: &mut Planner<'_>, term: &[Piece]) -> Result<String, String> {
+fn product(planner: &mut Planner<'_>, term: &[Piece]) -> Result<String, LocalizedText> {
     let mut pieces = term.to_vec();
     fold_percents(planner, &mut pieces)?;
     if pieces.iter().any(|piece| piece.is_word_of(&OPERATORS)) {

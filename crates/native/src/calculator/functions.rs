@@ -1,5 +1,7 @@
 //! Functions that fend lacks, and functions with several arguments.
 
+use toolhub_core::lang::LocalizedText;
+
 use super::plan::Planner;
 use super::steps::{Direction, Work};
 
@@ -49,7 +51,7 @@ pub(super) fn apply(
     planner: &mut Planner<'_>,
     name: &'static str,
     arguments: &[String],
-) -> Result<String, String> {
+) -> Result<String, LocalizedText> {
     if let Some(work) = work(name, arguments) {
         return Ok(planner.work(work));
     }
@@ -89,8 +91,18 @@ pub(super) fn apply(
         ("perm" | "npr", [n, k]) => format!("{n} nPr {k}"),
         ("factorial", [number]) => format!("{number} !"),
         (_, [argument]) => format!("{name} {argument}"),
-        (_, []) => return Err(format!("`{name}()` needs an argument")),
-        _ => return Err(format!("`{name}` does not take {count} arguments")),
+        (_, []) => {
+            return Err(LocalizedText::new(
+                format!("`{name}()` needs an argument"),
+                format!("`{name}()` 需要参数"),
+            ));
+        }
+        _ => {
+            return Err(LocalizedText::new(
+                format!("`{name}` does not take {count} arguments"),
+                format!("`{name}` 不接受 {count} 个参数"),
+            ));
+        }
     };
     planner.assign(text)
 }
@@ -116,18 +128,18 @@ fn work(name: &str, arguments: &[String]) -> Option<Work> {
 }
 
 /// Joins all values by an operator, twelve at a time.
-fn chain(planner: &mut Planner<'_>, values: &[String], sign: &str) -> Result<String, String> {
+fn chain(planner: &mut Planner<'_>, values: &[String], sign: &str) -> Result<String, LocalizedText> {
     let mut total: Option<String> = None;
     for part in values.chunks(12) {
         let text =
             total.iter().chain(part).map(String::as_str).collect::<Vec<_>>().join(&format!(" {sign} "));
         total = Some(planner.assign(text)?);
     }
-    total.ok_or_else(|| "there are no values".to_owned())
+    total.ok_or_else(|| LocalizedText::new("there are no values", "没有数值"))
 }
 
 /// The maximum of two values is (a + b + |a - b|) / 2, exactly; the minimum has the other sign. fend has no comparison.
-fn extreme(planner: &mut Planner<'_>, first: &str, rest: &[String], sign: &str) -> Result<String, String> {
+fn extreme(planner: &mut Planner<'_>, first: &str, rest: &[String], sign: &str) -> Result<String, LocalizedText> {
     let mut best = planner.assign(first.to_owned())?;
     for other in rest {
         let difference = planner.assign(format!("{best} - {other}"))?;

@@ -2,10 +2,12 @@
 //! expressions.
 
 mod commas;
+mod currencies;
 mod digits;
+mod engine_messages;
+mod errors;
 mod evaluate;
 mod exact;
-mod explain;
 mod fend;
 mod flat;
 mod functions;
@@ -24,7 +26,7 @@ use toolhub_core::{ToolError, ToolOutput};
 use toolhub_macros::tool;
 
 use crate::blocking::{self, Cancelled, Work};
-use crate::in_chinese::{in_chinese, with_chinese};
+use crate::localized_output::with_chinese;
 
 const MAX_INPUT: usize = 10_000;
 const MAX_OUTPUT: usize = 100_000;
@@ -42,8 +44,7 @@ pub async fn calculate(
     #[doc = "The expression, without words around it"] expression: String,
 ) -> Result<ToolOutput, ToolError> {
     let result = blocking::run(Work::Cpu, move |cancelled| {
-        calculate_within(&expression, TIME_LIMIT, cancelled)
-            .map_err(|error| ToolError::failed(in_chinese(error)))
+        calculate_within(&expression, TIME_LIMIT, cancelled).map_err(ToolError::failed)
     });
     let result = result.await?;
     let said = match result.strip_prefix("approx. ") {
@@ -53,11 +54,12 @@ pub async fn calculate(
     ToolOutput::from_raw(with_chinese(&said).into_raw()).ok_or(ToolError::Internal)
 }
 
-fn calculate_within(expression: &str, limit: Duration, cancelled: &Cancelled) -> Result<String, String> {
+fn calculate_within(expression: &str, limit: Duration, cancelled: &Cancelled) -> Result<String, LocalizedText> {
     let length = expression.chars().count();
     if length > MAX_INPUT {
-        return Err(format!(
-            "the expression has {length} characters, more than {MAX_INPUT}: calculate it in parts"
+        return Err(LocalizedText::new(
+            format!("the expression has {length} characters, more than {MAX_INPUT}: calculate it in parts"),
+            format!("表达式有 {length} 个字符，超过 {MAX_INPUT} 个：请分开计算"),
         ));
     }
     let stop = fend::Stop { deadline: Instant::now() + limit, limit, cancelled };
@@ -65,8 +67,11 @@ fn calculate_within(expression: &str, limit: Duration, cancelled: &Cancelled) ->
     let result = evaluate::evaluate(&plan::plan(&tokens)?, &stop)?;
     let length = result.chars().count();
     if length > MAX_OUTPUT {
-        return Err(format!(
-            "the result has {length} characters, more than {MAX_OUTPUT}: ask for fewer, as in `… to 20 sf`"
+        return Err(LocalizedText::new(
+            format!(
+                "the result has {length} characters, more than {MAX_OUTPUT}: ask for fewer, as in `… to 20 sf`"
+            ),
+            format!("结果有 {length} 个字符，超过 {MAX_OUTPUT} 个：请减少位数，例如 `… to 20 sf`"),
         ));
     }
     Ok(result)

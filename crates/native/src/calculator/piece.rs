@@ -1,6 +1,8 @@
 //! The elements of an expression without parentheses, and its keywords.
 
-use super::fend;
+use toolhub_core::lang::LocalizedText;
+
+use super::currencies::is_currency;
 use super::functions;
 use super::steps::Places;
 
@@ -83,7 +85,7 @@ pub(super) fn push_operand(pieces: &mut Vec<Piece>, operand: Piece) {
 pub(super) fn push_number(pieces: &mut Vec<Piece>, number: String) {
     let currency = match pieces.as_slice() {
         [.., Piece::Operand(_), Piece::Word(_)] => None,
-        [.., Piece::Word(word)] if fend::is_money(word) => pieces.pop(),
+        [.., Piece::Word(word)] if is_currency(word) => pieces.pop(),
         _ => None,
     };
     pieces.push(Piece::Operand(number));
@@ -91,13 +93,18 @@ pub(super) fn push_number(pieces: &mut Vec<Piece>, number: String) {
 }
 
 /// Removes `to 3 dp` from the end: fend rounds incorrectly if the last digit is a zero.
-pub(super) fn take_places(pieces: &mut Vec<Piece>) -> Result<Places, String> {
+pub(super) fn take_places(pieces: &mut Vec<Piece>) -> Result<Places, LocalizedText> {
     if let [.., to, Piece::Operand(number), Piece::Word(unit)] = pieces.as_slice()
         && to.is_word_of(&CONVERSIONS)
         && matches!(unit.as_str(), "dp" | "sf")
     {
         let count = number.parse().ok().filter(|count| *count <= MAX_PLACES);
-        let count = count.ok_or_else(|| format!("`{number} {unit}` is too many: {MAX_PLACES} at most"))?;
+        let count = count.ok_or_else(|| {
+            LocalizedText::new(
+                format!("`{number} {unit}` is too many: {MAX_PLACES} at most"),
+                format!("`{number} {unit}` 太多：最多 {MAX_PLACES}"),
+            )
+        })?;
         let places = if unit == "dp" { Places::Decimal(count) } else { Places::Significant(count.max(1)) };
         pieces.truncate(pieces.len() - 3);
         return Ok(places);

@@ -4,8 +4,10 @@
 //! can overflow the stack; neither can be interrupted. So fend never gets parentheses: each group and each call becomes
 //! a variable, and long chains are split. Values stay exact, since variables hold fend's own values.
 
-use super::commas::{COMMA, refuse_ambiguous, thousands_at};
-use super::explain;
+use toolhub_core::lang::LocalizedText;
+
+use super::commas::{misplaced_comma, refuse_ambiguous, thousands_at};
+use super::errors;
 use super::fend;
 use super::flat;
 use super::functions;
@@ -16,7 +18,7 @@ use super::tokens::Token;
 const MAX_DEPTH: usize = 64;
 
 /// Plans the evaluation of an expression.
-pub(super) fn plan(tokens: &[Token]) -> Result<Plan, String> {
+pub(super) fn plan(tokens: &[Token]) -> Result<Plan, LocalizedText> {
     let mut planner = Planner { tokens, at: 0, depth: 0, steps: Vec::new(), names: 0 };
     let mut answer = None;
     while planner.at < tokens.len() {
@@ -27,7 +29,7 @@ pub(super) fn plan(tokens: &[Token]) -> Result<Plan, String> {
         let mut pieces = planner.pieces(Commas::Thousands)?;
         match planner.peek() {
             None | Some(Token::Semicolon) => {}
-            Some(_) => return Err("a `)` has no `(`".to_owned()),
+            Some(_) => return Err(LocalizedText::new("a `)` has no `(`", "`)` 没有对应的 `(`")),
         }
         let places = piece::take_places(&mut pieces)?;
         let text = planner.settle(pieces)?;
@@ -40,8 +42,12 @@ pub(super) fn plan(tokens: &[Token]) -> Result<Plan, String> {
         };
         answer = Some((text, places));
     }
-    let (answer, places) =
-        answer.ok_or("there is nothing to calculate: give an expression such as `0.1 + 0.2`")?;
+    let (answer, places) = answer.ok_or_else(|| {
+        LocalizedText::new(
+            "there is nothing to calculate: give an expression such as `0.1 + 0.2`",
+            "没有可计算的内容：请给出表达式，例如 `0.1 + 0.2`",
+        )
+    })?;
     Ok(Plan { steps: planner.steps, answer, places })
 }
 
@@ -83,13 +89,13 @@ impl Planner<'_> {
     }
 
     /// Parses up to the end of a group, an argument or a statement.
-    fn pieces(&mut self, commas: Commas) -> Result<Vec<Piece>, String> {
+    fn pieces(&mut self, commas: Commas) -> Result<Vec<Piece>, LocalizedText> {
         let mut pieces: Vec<Piece> = Vec::new();
         while let Some(token) = self.peek() {
             match token.clone() {
                 Token::Close | Token::Semicolon => break,
                 Token::Comma { .. } if commas == Commas::Arguments => break,
-                Token::Comma { .. } => return Err(COMMA.to_owned()),
+                Token::Comma { .. } => return Err(misplaced_comma()),
                 Token::Number(number) => {
                     self.at += 1;
                     let number = if commas == Commas::Thousands { self.thousands(number)? } else { number };
@@ -112,7 +118,7 @@ impl Planner<'_> {
         Ok(pieces)
     }
 
-    fn word(&mut self, word: String, pieces: &mut Vec<Piece>) -> Result<(), String> {
+    fn word(&mut self, word: String, pieces: &mut Vec<Piece>) -> Result<(), LocalizedText> {
         let after_operand = pieces.last().is_some_and(Piece::ends_operand);
         let next_is_operand = match self.peek() {
             Some(Token::Number(_) | Token::Open) => true,
@@ -122,8 +128,9 @@ impl Planner<'_> {
         let lower = word.to_ascii_lowercase();
         match lower.as_str() {
             "'" | "\"" if !matches!(pieces.last(), Some(Piece::Operand(_))) => {
-                return Err(format!(
-                    "`{word}` stands for feet or inches, after a number; there are no texts here"
+                return Err(LocalizedText::new(
+                    format!("`{word}` stands for feet or inches, after a number; there are no texts here"),
+                    format!("`{word}` 在数字之后表示英尺或英寸；这里不支持文本"),
                 ));
             }
             "%" | "percent" if after_operand => {
@@ -149,7 +156,10 @@ impl Planner<'_> {
                     pieces.extend(exponent);
                 }
                 (Some(name @ ("floor" | "ceil" | "round")), None) => {
-                    return Err(format!("write `{name}` with parentheses: `{name}(2.5)`"));
+                    return Err(LocalizedText::new(
+                        format!("write `{name}` with parentheses: `{name}(2.5)`"),
+                        format!("`{name}` 要写括号：`{name}(2.5)`"),
+                    ));
                 }
                 (Some(_), None) if functions::is_prefix(&lower) => {
                     piece::push_operand(pieces, Piece::Word(lower));
@@ -159,7 +169,7 @@ impl Planner<'_> {
                     && !self.assigned(&word)
                     && !fend::knows(&word) =>
                 {
-                    return Err(explain::unknown_function(&word));
+                    return Err(errors::unknown_function(&word));
                 }
                 _ => pieces.push(Piece::Word(word)),
             },
@@ -185,7 +195,7 @@ impl Planner<'_> {
     }
 
     /// Parses a group in parentheses as one operand.
-    fn group(&mut self) -> Result<Piece, String> {
+    fn group(&mut self) -> Result<Piece, LocalizedText> {
         self.enter()?;
         let pieces = self.pieces(Commas::Thousands)?;
         self.leave()?;
@@ -197,7 +207,7 @@ impl Planner<'_> {
         }
     }
 
-    fn call(&mut self, name: &'static str) -> Result<String, String> {
+    fn call(&mut self, name: &'static str) -> Result<String, LocalizedText> {
         let commas = if functions::takes_several(name) { Commas::Arguments } else { Commas::Thousands };
         let from = self.at;
         self.enter()?;
@@ -207,7 +217,10 @@ impl Planner<'_> {
             if !pieces.is_empty() {
                 arguments.push(self.operand(pieces)?);
             } else if !arguments.is_empty() || matches!(self.peek(), Some(Token::Comma { .. })) {
-                return Err(format!("an argument of `{name}` is missing"));
+                return Err(LocalizedText::new(
+                    format!("an argument of `{name}` is missing"),
+                    format!("`{name}` 缺少一个参数"),
+                ));
             }
             if !matches!(self.peek(), Some(Token::Comma { .. })) {
                 break;
@@ -221,27 +234,31 @@ impl Planner<'_> {
         functions::apply(self, name, &arguments)
     }
 
-    fn enter(&mut self) -> Result<(), String> {
+    fn enter(&mut self) -> Result<(), LocalizedText> {
         self.at += 1;
         self.depth += 1;
         if self.depth > MAX_DEPTH {
-            return Err(format!(
-                "parentheses are nested more than {MAX_DEPTH} deep: calculate the parts first"
+            return Err(LocalizedText::new(
+                format!("parentheses are nested more than {MAX_DEPTH} deep: calculate the parts first"),
+                format!("括号嵌套超过 {MAX_DEPTH} 层：请先计算各部分"),
             ));
         }
         Ok(())
     }
 
-    fn leave(&mut self) -> Result<(), String> {
+    fn leave(&mut self) -> Result<(), LocalizedText> {
         self.depth -= 1;
-        if self.take(&Token::Close) { Ok(()) } else { Err("a `(` is not closed".to_owned()) }
+        match self.take(&Token::Close) {
+            true => Ok(()),
+            false => Err(LocalizedText::new("a `(` is not closed", "`(` 没有闭合")),
+        }
     }
 
     /// Parses a number with commas as thousands separators.
-    fn thousands(&mut self, first: String) -> Result<String, String> {
+    fn thousands(&mut self, first: String) -> Result<String, LocalizedText> {
         let mut number = first;
         while matches!(self.peek(), Some(Token::Comma { .. })) {
-            let Some(digits) = thousands_at(self.tokens, self.at) else { return Err(COMMA.to_owned()) };
+            let Some(digits) = thousands_at(self.tokens, self.at) else { return Err(misplaced_comma()) };
             number.push_str(digits);
             self.at += 2;
         }
@@ -249,9 +266,9 @@ impl Planner<'_> {
     }
 
     /// Converts pieces to the text of one operand.
-    pub(super) fn operand(&mut self, pieces: Vec<Piece>) -> Result<String, String> {
+    pub(super) fn operand(&mut self, pieces: Vec<Piece>) -> Result<String, LocalizedText> {
         match pieces.as_slice() {
-            [] => Err("a pair of parentheses is empty".to_owned()),
+            [] => Err(LocalizedText::new("a pair of parentheses is empty", "有一对括号是空的")),
             [Piece::Operand(text)] => Ok(text.clone()),
             _ => {
                 let text = self.settle(pieces)?;
@@ -261,12 +278,12 @@ impl Planner<'_> {
     }
 
     /// Converts pieces of any length to text.
-    pub(super) fn settle(&mut self, pieces: Vec<Piece>) -> Result<String, String> {
+    pub(super) fn settle(&mut self, pieces: Vec<Piece>) -> Result<String, LocalizedText> {
         flat::settle(self, pieces)
     }
 
     /// Assigns the value of `text` to a new variable.
-    pub(super) fn assign(&mut self, text: String) -> Result<String, String> {
+    pub(super) fn assign(&mut self, text: String) -> Result<String, LocalizedText> {
         flat::check_length(&text)?;
         let name = self.name();
         self.steps.push(Step::Assign { name: name.clone(), text });

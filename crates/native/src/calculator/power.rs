@@ -1,5 +1,7 @@
 //! Powers that would take fend too long.
 
+use toolhub_core::lang::LocalizedText;
+
 use super::fend::Fend;
 
 /// Maximum degree of a root that fend computes in acceptable time; above it, floating point is as accurate.
@@ -20,7 +22,7 @@ enum Exponent {
 impl Fend<'_> {
     /// fend computes integer powers and roots, exactly if possible. Large powers of fractions and exponents such as
     /// `pi` would not terminate in time, so they are approximated here.
-    pub(super) fn power(&mut self, name: &str, base: &str, exponent: &str) -> Result<(), String> {
+    pub(super) fn power(&mut self, name: &str, base: &str, exponent: &str) -> Result<(), LocalizedText> {
         let held = format!("{name}_exponent");
         self.assign(&held, exponent)?;
         match self.exponent(&held) {
@@ -65,7 +67,7 @@ impl Fend<'_> {
     }
 
     /// An integer power by repeated squaring, with every product rounded to a fixed number of places for speed.
-    fn rounded_power(&mut self, name: &str, base: &str, times: i64) -> Result<(), String> {
+    fn rounded_power(&mut self, name: &str, base: &str, times: i64) -> Result<(), LocalizedText> {
         self.assign("_factor", base)?;
         // The number of decimal places is fixed, so the factor must be at least 1.
         let shrinks = self.float("_factor").is_some_and(|factor| factor.abs() < 1.0);
@@ -92,7 +94,7 @@ impl Fend<'_> {
     }
 
     /// Rounds a number to a hundred places.
-    fn cut(&mut self, name: &str) -> Result<(), String> {
+    fn cut(&mut self, name: &str) -> Result<(), LocalizedText> {
         let shown = self.show(&format!("{name} to 100 dp"))?;
         self.assign(name, shown.trim_start_matches("approx. "))
     }

@@ -1,14 +1,16 @@
 //! Rounds fractions of any size to integers, exactly.
 
+use toolhub_core::lang::LocalizedText;
+
 use super::fend::Fend;
 use super::steps::Direction;
 
 impl Fend<'_> {
     /// Rounds an operand; keeps its unit.
-    pub(super) fn round(&mut self, name: &str, direction: Direction, operand: &str) -> Result<(), String> {
+    pub(super) fn round(&mut self, name: &str, direction: Direction, operand: &str) -> Result<(), LocalizedText> {
         let shown = self.show(&format!("{operand} to fraction"))?;
         let Some(fraction) = Fraction::read(&shown) else {
-            return Err("only a number can be rounded".to_owned());
+            return Err(LocalizedText::new("only a number can be rounded", "只有数字可以取整"));
         };
         if fraction.above.trim_matches('0').is_empty() {
             return self.assign(name, operand);

@@ -2,6 +2,11 @@
 
 use super::*;
 use proptest::prelude::*;
+use toolhub_core::lang::{Lang, Localize as _};
+
+const NO_RATES: &str = "error: there are no exchange rates here: look up the rate, leave out the currency and multiply by \
+     the rate";
+const UNREADABLE: &str = "error: the expression cannot be read: an operator or an operand is missing";
 
 fn answer(expression: &str) -> String {
     match calculate_within(expression, TIME_LIMIT, &Cancelled::default()) {
@@ -225,9 +230,9 @@ fn errors_say_what_to_do() {
             "5 公里",
             "error: `公里` is not known: write units and functions in English, such as `km`, `kg`, `sqrt`",
         ),
-        ("100 USD to EUR", &format!("error: {}", explain::NO_RATES)),
-        ("$5 + €5", &format!("error: {}", explain::NO_RATES)),
-        ("100 CHF", &format!("error: {}", explain::NO_RATES)),
+        ("100 USD to EUR", NO_RATES),
+        ("$5 + €5", NO_RATES),
+        ("100 CHF", NO_RATES),
         ("today", "error: there is no clock here: use `get_time`"),
         ("roll 5 + d20", "error: there are no dice and no random numbers here"),
         (
@@ -253,11 +258,11 @@ fn errors_say_what_to_do() {
         ("abs", "error: the result is no number: give functions their arguments, as in `sqrt(2)`"),
         ("", "error: there is nothing to calculate: give an expression such as `0.1 + 0.2`"),
         (" =？", "error: there is nothing to calculate: give an expression such as `0.1 + 0.2`"),
-        ("1 +", &format!("error: {}", explain::UNREADABLE)),
-        ("2 3", &format!("error: {}", explain::UNREADABLE)),
-        ("3 * / 4", &format!("error: {}", explain::UNREADABLE)),
-        ("/ 4", &format!("error: {}", explain::UNREADABLE)),
-        ("7 mod", &format!("error: {}", explain::UNREADABLE)),
+        ("1 +", UNREADABLE),
+        ("2 3", UNREADABLE),
+        ("3 * / 4", UNREADABLE),
+        ("/ 4", UNREADABLE),
+        ("7 mod", UNREADABLE),
         ("1 m + 1 s", "error: cannot convert from s to m: units 'second' and 'meter' are incompatible"),
         (
             "5 mod 2 m",
@@ -270,6 +275,62 @@ fn errors_say_what_to_do() {
     assert!(answer(&long).starts_with("error: the expression has 12000 characters"));
     let deep = format!("{}1{}", "(".repeat(100), ")".repeat(100));
     assert!(answer(&deep).starts_with("error: parentheses are nested more than 64 deep"));
+}
+
+#[test]
+fn errors_are_localized() {
+    let long = "1".repeat(10_001);
+    let chain = vec!["1"; 70].join(" xor ");
+    let deep = format!("{}1{}", "(".repeat(100), ")".repeat(100));
+    let cases = [
+        (long.as_str(), "表达式有 10001 个字符，超过 10000 个：请分开计算"),
+        ("1 +", "无法读懂表达式：缺少运算符或运算数"),
+        ("3 * / 4", "无法读懂表达式：缺少运算符或运算数"),
+        ("100 USD to EUR", "这里没有汇率：请先查出汇率，去掉货币单位后乘以汇率"),
+        ("today", "这里没有时钟：请使用 `get_time`"),
+        ("@2024-01-01 + 5", "这里不处理日期：请使用 `get_time`"),
+        ("roll 5 + d20", "这里没有骰子，也没有随机数"),
+        ("1/0", "除数为零：除数的结果是 0"),
+        ("1 m + 1 s", "无法把 s 换算成 m：单位 second 和 meter 不相容"),
+        ("foo(3)", "没有函数 `foo`"),
+        ("5 公里", "不认识 `公里`：单位和函数请用英文，例如 `km`、`kg`、`sqrt`"),
+        ("sqr(4)", "不认识 `sqr`：是否指 `sqrt`？"),
+        ("foo + 1", "`foo` 不是已知的单位、常数或函数；可用 `foo = 1; …` 给它赋值"),
+        ("sin()", "`sin()` 需要参数"),
+        ("pow(1, 2, 3)", "`pow` 不接受 3 个参数"),
+        ("round(1+i)", "只有数字可以取整"),
+        ("sqrt", "结果不是数字：请给函数写上参数，例如 `sqrt(2)`"),
+        (chain.as_str(), "表达式一段太长：请用括号分段"),
+        ("1 ~ 2", "`~` 在表达式中没有意义"),
+        ("a: a", "`:` 在这里没有意义：比例请写成除法，函数请写名称"),
+        (".", "`.` 旁边要有数字"),
+        ("1e-9999", "`1e-9999` 超出范围：指数须在 -999 到 9999 之间"),
+        ("1/3 to 2000 dp", "`2000 dp` 太多：最多 1000"),
+        ("1+2)", "`)` 没有对应的 `(`"),
+        ("(1+2", "`(` 没有闭合"),
+        ("()", "有一对括号是空的"),
+        ("", "没有可计算的内容：请给出表达式，例如 `0.1 + 0.2`"),
+        ("floor 2.5", "`floor` 要写括号：`floor(2.5)`"),
+        ("max(1,)", "`max` 缺少一个参数"),
+        (deep.as_str(), "括号嵌套超过 64 层：请先计算各部分"),
+        ("sum(1,234, 5)", "`sum(…)` 中的逗号有两种读法：请去掉千位分隔符"),
+        ("gcd(1.5, 3)", "`gcd` 和 `lcm` 只接受整数"),
+        ("3,14 + 1", "`,` 用于分隔千位（每三位一组），或分隔 `max` 等函数的参数：小数点请写成 `.`"),
+        ("1 << 2", "不支持移位运算：请乘以或除以 2 的幂"),
+        ("5 > 3", "这里不能比较大小：请用一个数减去另一个数"),
+        ("x => x", "这里不能定义函数"),
+        ("1 + ∞", "这里没有无穷大"),
+        ("'a'", "`'` 在数字之后表示英尺或英寸；这里不支持文本"),
+    ];
+    let localized = |expression: &str| {
+        calculate_within(expression, TIME_LIMIT, &Cancelled::default()).map_err(|error| error.localize(Lang::Zh))
+    };
+    let wrong: Vec<_> = cases
+        .iter()
+        .map(|(given, expect)| (given, expect, localized(given)))
+        .filter(|(_, expect, result)| result.as_ref().err().map(String::as_str) != Some(*expect))
+        .collect();
+    assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
 #[test]

@@ -1,5 +1,9 @@
 //! Splits an expression into tokens. Rejects input that fend must not get; [`super::plan`] parses the structure.
 
+use toolhub_core::lang::LocalizedText;
+
+use super::errors;
+
 /// A token.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Token {
@@ -26,7 +30,7 @@ const SIGNS: [&str; 12] = ["==", "!=", "//", "+", "-", "*", "/", "^", "!", "&", 
 const EXPONENTS: std::ops::RangeInclusive<i32> = -999..=9_999;
 
 /// Splits a normalized expression into tokens.
-pub(super) fn tokens(text: &str) -> Result<Vec<Token>, String> {
+pub(super) fn tokens(text: &str) -> Result<Vec<Token>, LocalizedText> {
     let mut tokens = Vec::new();
     let mut rest = text;
     while let Some(c) = rest.chars().next() {
@@ -71,7 +75,12 @@ pub(super) fn tokens(text: &str) -> Result<Vec<Token>, String> {
             _ => {
                 refuse(rest, c)?;
                 let sign = SIGNS.into_iter().find(|sign| rest.starts_with(sign));
-                let sign = sign.ok_or_else(|| format!("`{c}` has no meaning in an expression"))?;
+                let sign = sign.ok_or_else(|| {
+                    LocalizedText::new(
+                        format!("`{c}` has no meaning in an expression"),
+                        format!("`{c}` 在表达式中没有意义"),
+                    )
+                })?;
                 tokens.push(Token::Sign(sign));
                 rest = &rest[sign.len()..];
                 continue;
@@ -105,7 +114,7 @@ fn word(rest: &str, first: char) -> (&str, &str) {
 }
 
 /// Parses a number and returns the rest. `1.` is `1`; commas are handled by the plan.
-fn number(rest: &str) -> Result<(String, &str), String> {
+fn number(rest: &str) -> Result<(String, &str), LocalizedText> {
     let end_of = |from: usize, fits: fn(char) -> bool| {
         rest[from..].find(|c: char| !fits(c)).map_or(rest.len(), |length| from + length)
     };
@@ -122,7 +131,7 @@ fn number(rest: &str) -> Result<(String, &str), String> {
         if fraction > end + 1 {
             text.push_str(&rest[end..fraction]);
         } else if text.is_empty() {
-            return Err("`.` needs a digit beside it".to_owned());
+            return Err(LocalizedText::new("`.` needs a digit beside it", "`.` 旁边要有数字"));
         }
         end = fraction;
     }
@@ -133,7 +142,11 @@ fn number(rest: &str) -> Result<(String, &str), String> {
         let exponent: Option<i32> = rest[end + 1..stop].replace('_', "").parse().ok();
         if !exponent.is_some_and(|exponent| EXPONENTS.contains(&exponent)) {
             let (least, most) = EXPONENTS.into_inner();
-            return Err(format!("`{}` is out of range: exponents run from {least} to {most}", &rest[..stop]));
+            let number = &rest[..stop];
+            return Err(LocalizedText::new(
+                format!("`{number}` is out of range: exponents run from {least} to {most}"),
+                format!("`{number}` 超出范围：指数须在 {least} 到 {most} 之间"),
+            ));
         }
         text.push_str(&rest[end..stop]);
         end = stop;
@@ -142,32 +155,37 @@ fn number(rest: &str) -> Result<(String, &str), String> {
 }
 
 /// Rejects `2d6`: dice in fend produce a distribution, which may take too long.
-fn refuse_dice(word: &str) -> Result<(), String> {
+fn refuse_dice(word: &str) -> Result<(), LocalizedText> {
     match word.strip_prefix('d') {
         Some(faces) if faces.starts_with(|c: char| c.is_ascii_digit()) => {
-            Err("there are no dice and no random numbers here".to_owned())
+            Err(errors::no_random_numbers())
         }
         _ => Ok(()),
     }
 }
 
-fn refuse(rest: &str, c: char) -> Result<(), String> {
+fn refuse(rest: &str, c: char) -> Result<(), LocalizedText> {
     Err(match c {
-        '@' => "there are no dates here: use `get_time`".to_owned(),
-        ':' | '\\' => {
-            format!("`{c}` has no meaning here: write a ratio as a division, and give functions by name")
+        '@' => LocalizedText::new(
+            "there are no dates here: use `get_time`",
+            "这里不处理日期：请使用 `get_time`",
+        ),
+        ':' | '\\' => LocalizedText::new(
+            format!("`{c}` has no meaning here: write a ratio as a division, and give functions by name"),
+            format!("`{c}` 在这里没有意义：比例请写成除法，函数请写名称"),
+        ),
+        '<' | '>' if rest.starts_with("<<") || rest.starts_with(">>") => LocalizedText::new(
+            "shifts are not known: multiply or divide by a power of 2",
+            "不支持移位运算：请乘以或除以 2 的幂",
+        ),
+        '<' | '>' => LocalizedText::new(
+            "numbers cannot be compared here: subtract one from the other",
+            "这里不能比较大小：请用一个数减去另一个数",
+        ),
+        '=' if rest.starts_with("=>") => {
+            LocalizedText::new("functions cannot be defined here", "这里不能定义函数")
         }
-        '<' | '>' => {
-            let shift = rest.starts_with("<<") || rest.starts_with(">>");
-            if shift {
-                "shifts are not known: multiply or divide by a power of 2"
-            } else {
-                "numbers cannot be compared here: subtract one from the other"
-            }
-            .to_owned()
-        }
-        '=' if rest.starts_with("=>") => "functions cannot be defined here".to_owned(),
-        '∞' => "there is no infinity here".to_owned(),
+        '∞' => LocalizedText::new("there is no infinity here", "这里没有无穷大"),
         _ => return Ok(()),
     })
 }

@@ -17,7 +17,7 @@ use toolhub_core::lang::{Lang, Localize as _, LocalizedText};
 use toolhub_core::{RawJson, RawObject, ToolError, ToolOutput};
 use toolhub_macros::tool;
 
-use crate::in_chinese::{in_chinese, with_chinese};
+use crate::localized_output::with_chinese;
 
 use distance::Distance;
 
@@ -48,8 +48,7 @@ pub async fn get_time(
         None => TimeZone::UTC,
     });
     let now = Timestamp::now().to_zoned(system);
-    let answer = time_at(&now, &TimeRequest { zone, offset, at, until })
-        .map_err(|error| ToolError::failed(in_chinese(error)))?;
+    let answer = time_at(&now, &TimeRequest { zone, offset, at, until }).map_err(ToolError::failed)?;
     ToolOutput::from_raw(answer.describe()).ok_or(ToolError::Internal)
 }
 
@@ -72,7 +71,7 @@ pub struct TimeAnswer {
     /// The moment.
     pub moment: Zoned,
     /// Whether the requested local time is `skipped` or `repeated` by a clock change, and a note about it.
-    pub clock_change: Option<(&'static str, String)>,
+    pub clock_change: Option<(&'static str, LocalizedText)>,
     /// The distance to another moment, if requested.
     distance: Option<Distance>,
 }
@@ -84,7 +83,7 @@ impl From<Zoned> for TimeAnswer {
 }
 
 /// Computes the requested moment in the requested zone, for the current time `now`.
-pub fn time_at(now: &Zoned, request: &TimeRequest) -> Result<TimeAnswer, String> {
+pub fn time_at(now: &Zoned, request: &TimeRequest) -> Result<TimeAnswer, LocalizedText> {
     let zone = given(&request.zone)?;
     let at = given(&request.at)?;
     let offset = given(&request.offset)?;
@@ -126,10 +125,14 @@ fn shift(from: TimeAnswer, span: Span) -> Result<TimeAnswer, jiff::Error> {
 }
 
 /// The trimmed text unless it is blank. Rejects long texts, for which the search for similar names would be slow.
-fn given(text: &Option<String>) -> Result<Option<&str>, String> {
+fn given(text: &Option<String>) -> Result<Option<&str>, LocalizedText> {
     match text.as_deref().map(str::trim) {
         Some(text) if text.len() > MAX_TEXT => {
-            Err(format!("an argument has {} bytes, more than {MAX_TEXT}", text.len()))
+            let length = text.len();
+            Err(LocalizedText::new(
+                format!("an argument has {length} bytes, more than {MAX_TEXT}"),
+                format!("参数有 {length} 字节，超过 {MAX_TEXT}"),
+            ))
         }
         text => Ok(text.filter(|text| !text.is_empty())),
     }
@@ -144,11 +147,14 @@ impl TimeAnswer {
         };
         if let Some((change, note)) = &self.clock_change {
             fields = fields.with("clock_change", *change);
-            said = noted(&said, &in_chinese(note.clone()));
+            said = noted(&said, note);
         }
         if self.moment.time_zone().is_unknown() {
-            let note = "the variable `TZ` of this machine names no zone, so this is UTC: give `zone`";
-            said = noted(&said, &in_chinese(note.to_owned()));
+            let note = LocalizedText::new(
+                "the variable `TZ` of this machine names no zone, so this is UTC: give `zone`",
+                "本机的变量 `TZ` 不是时区，因此这是 UTC：请给出 `zone`",
+            );
+            said = noted(&said, &note);
         }
         let fields = fields.with("text", said.localize(Lang::En));
         with_chinese(&said).with("structuredContent", fields).into_raw()

@@ -3,11 +3,12 @@
 use jiff::civil::DateTime;
 use jiff::tz::{AmbiguousOffset, TimeZone};
 use jiff::{Timestamp, Zoned};
+use toolhub_core::lang::LocalizedText;
 
 use super::{TimeAnswer, civil, zone};
 
 /// Parses a moment and converts it to `zone`. Without an offset or a place it is a local time of `zone`.
-pub(super) fn parse(text: &str, zone: &TimeZone, now: &Zoned) -> Result<TimeAnswer, String> {
+pub(super) fn parse(text: &str, zone: &TimeZone, now: &Zoned) -> Result<TimeAnswer, LocalizedText> {
     let bad = || no_time(text);
     if text.eq_ignore_ascii_case("now") || text == "现在" {
         return Ok(now.with_time_zone(zone.clone()).into());
@@ -50,10 +51,16 @@ pub(super) fn parse(text: &str, zone: &TimeZone, now: &Zoned) -> Result<TimeAnsw
 }
 
 /// The message for an invalid time.
-pub(super) fn no_time(text: &str) -> String {
-    format!(
-        "`{text}` is no time: write `2026-03-29T15:00`, `3pm` or `tomorrow 15:30`, with `Z`, `+02:00` or a place after \
-         it where it is not the local time of `zone`"
+pub(super) fn no_time(text: &str) -> LocalizedText {
+    LocalizedText::new(
+        format!(
+            "`{text}` is no time: write `2026-03-29T15:00`, `3pm` or `tomorrow 15:30`, with `Z`, `+02:00` or a place \
+             after it where it is not the local time of `zone`"
+        ),
+        format!(
+            "`{text}` 不是时间：请写成 `2026-03-29T15:00`、`3pm` 或 `明天15:30`；若不是 `zone` 的当地时间，在后面加上 `Z`、\
+             `+02:00` 或地名"
+        ),
     )
 }
 
@@ -66,13 +73,22 @@ pub(super) fn settle(local: DateTime, zone: &TimeZone) -> Result<TimeAnswer, jif
     let clock_change = match ambiguous.offset() {
         AmbiguousOffset::Unambiguous { .. } => None,
         AmbiguousOffset::Gap { .. } => {
-            Some(("skipped", format!("{asked} does not exist in {place}: the clocks skip it")))
+            let note = LocalizedText::new(
+                format!("{asked} does not exist in {place}: the clocks skip it"),
+                format!("{place} 没有 {asked}：时钟在此跳过"),
+            );
+            Some(("skipped", note))
         }
         AmbiguousOffset::Fold { .. } => {
             let later = ambiguous.later()?;
             let offset = later.strftime("%:z");
-            let first = "this is the first, the second has the offset";
-            Some(("repeated", format!("{asked} comes twice in {place}; {first} {offset}")))
+            let note = LocalizedText::new(
+                format!(
+                    "{asked} comes twice in {place}; this is the first, the second has the offset {offset}"
+                ),
+                format!("{place} 有两次 {asked}；这是第一次，第二次的时差为 {offset}"),
+            );
+            Some(("repeated", note))
         }
     };
     Ok(TimeAnswer { moment, clock_change, distance: None })

@@ -2,6 +2,7 @@
 
 use jiff::Span;
 use jiff::civil::Date;
+use toolhub_core::lang::LocalizedText;
 
 use super::civil;
 use super::numerals;
@@ -46,11 +47,12 @@ const WORDS: [(&str, [i64; 3]); 34] = [
 ];
 
 /// Parses a span, relative to the date `from`.
-pub(super) fn parse(text: &str, from: Date) -> Result<Span, String> {
+pub(super) fn parse(text: &str, from: Date) -> Result<Span, LocalizedText> {
     if let Some(at) = text.find('M').filter(|at| is_unit_alone(text, *at)) {
         let number = text[..at].trim_end();
-        return Err(format!(
-            "`{text}` has two readings: write `{number}min` for minutes, `{number}mo` for months"
+        return Err(LocalizedText::new(
+            format!("`{text}` has two readings: write `{number}min` for minutes, `{number}mo` for months"),
+            format!("`{text}` 有两种读法：分钟请写 `{number}min`，月请写 `{number}mo`"),
         ));
     }
     let plain = plain(text);
@@ -69,15 +71,22 @@ pub(super) fn parse(text: &str, from: Date) -> Result<Span, String> {
     Err(if span(&small, from).is_some() {
         too_far(text)
     } else {
-        format!(
-            "`{text}` is no offset: write `+3h`, `-90m`, `in 2 days`, `3 hours ago`, `tomorrow`, `next monday` or `2天后`"
+        LocalizedText::new(
+            format!(
+                "`{text}` is no offset: write `+3h`, `-90m`, `in 2 days`, `3 hours ago`, `tomorrow`, `next monday` or \
+                 `2天后`"
+            ),
+            format!("`{text}` 不是时间偏移：请写成 `+3h`、`-90m`、`2天后`、`三小时前`、`明天` 或 `下周一`"),
         )
     })
 }
 
 /// The message for an offset outside of the calendar.
-pub(super) fn too_far(text: &str) -> String {
-    format!("`{text}` is too far: it leads out of the calendar, which ends with the year 9999")
+pub(super) fn too_far(text: &str) -> LocalizedText {
+    LocalizedText::new(
+        format!("`{text}` is too far: it leads out of the calendar, which ends with the year 9999"),
+        format!("`{text}` 太远：超出了日历，日历到 9999 年为止"),
+    )
 }
 
 /// The span of a word.

@@ -7,16 +7,16 @@ fn now() -> Zoned {
     "2026-11-15T03:34:56[UTC]".parse().unwrap()
 }
 
-fn answer(zone: &str, offset: &str, at: &str) -> Result<TimeAnswer, String> {
+fn answer(zone: &str, offset: &str, at: &str) -> Result<TimeAnswer, LocalizedText> {
     let given = |text: &str| Some(text.to_owned());
     time_at(&now(), &TimeRequest { zone: given(zone), offset: given(offset), at: given(at), until: None })
 }
 
-fn ask(zone: &str, offset: &str, at: &str) -> Result<Zoned, String> {
+fn ask(zone: &str, offset: &str, at: &str) -> Result<Zoned, LocalizedText> {
     answer(zone, offset, at).map(|answer| answer.moment)
 }
 
-fn shown(answer: Result<Zoned, String>) -> String {
+fn shown(answer: Result<Zoned, LocalizedText>) -> String {
     match answer {
         Ok(moment) => format!("{} {}", moment.strftime("%Y-%m-%d %H:%M:%S %:z"), zone::name(&moment)),
         Err(message) => format!("error: {message}"),
@@ -254,11 +254,11 @@ fn given_times_are_converted() {
             ("2026/3/9 9:30", "2026-03-09 09:30:00 +09:00 Asia/Tokyo"),
         ],
     );
-    assert!(ask("Tokyo", "", "teatime").unwrap_err().starts_with("`teatime` is no time: write"));
+    assert!(ask("Tokyo", "", "teatime").unwrap_err().to_string().starts_with("`teatime` is no time: write"));
     for nonsense in ["2026-02-30", "25:00", "13", "15am", "monday tuesday", "3pm 4pm", "2月30日"] {
         assert!(ask("Tokyo", "", nonsense).is_err(), "{nonsense}");
     }
-    assert_eq!(ask(&"x ".repeat(200), "", "").unwrap_err(), "an argument has 399 bytes, more than 200");
+    assert_eq!(ask(&"x ".repeat(200), "", "").unwrap_err().to_string(), "an argument has 399 bytes, more than 200");
 }
 
 #[test]
@@ -267,12 +267,18 @@ fn clocks_that_change_are_followed() {
     assert_eq!(shown(ask("London", "", "2026-03-29T01:30")), "2026-03-29 02:30:00 +01:00 Europe/London");
     assert_eq!(shown(ask("New York", "", "2026-11-01T01:30")), "2026-11-01 01:30:00 -04:00 America/New_York");
     let change = |zone: &str, offset: &str, at: &str| answer(zone, offset, at).unwrap().clock_change;
-    let skipped = "2026-03-29 01:30 does not exist in Europe/London: the clocks skip it";
-    assert_eq!(change("London", "", "2026-03-29T01:30"), Some(("skipped", skipped.to_owned())));
-    assert_eq!(change("Tokyo", "", "2026-03-29 01:30 London"), Some(("skipped", skipped.to_owned())));
-    assert_eq!(change("London", "+1d", "2026-03-28T01:30"), Some(("skipped", skipped.to_owned())));
-    let repeated = "2026-11-01 01:30 comes twice in America/New_York; this is the first, the second has the offset -05:00";
-    assert_eq!(change("New York", "", "2026-11-01T01:30"), Some(("repeated", repeated.to_owned())));
+    let skipped = LocalizedText::new(
+        "2026-03-29 01:30 does not exist in Europe/London: the clocks skip it",
+        "Europe/London 没有 2026-03-29 01:30：时钟在此跳过",
+    );
+    assert_eq!(change("London", "", "2026-03-29T01:30"), Some(("skipped", skipped.clone())));
+    assert_eq!(change("Tokyo", "", "2026-03-29 01:30 London"), Some(("skipped", skipped.clone())));
+    assert_eq!(change("London", "+1d", "2026-03-28T01:30"), Some(("skipped", skipped)));
+    let repeated = LocalizedText::new(
+        "2026-11-01 01:30 comes twice in America/New_York; this is the first, the second has the offset -05:00",
+        "America/New_York 有两次 2026-11-01 01:30；这是第一次，第二次的时差为 -05:00",
+    );
+    assert_eq!(change("New York", "", "2026-11-01T01:30"), Some(("repeated", repeated)));
     assert_eq!(change("New York", "+1h", "2026-11-01T00:30"), None);
     assert_eq!(change("New York", "", "2026-11-01T05:30Z"), None);
     // Adding a day keeps the local time, even if the day has 23 hours.
@@ -363,6 +369,52 @@ fn what_is_odd_is_said() {
     let note = "2026-11-15 03:34:56 +00:00 (UTC, Sunday) [the variable `TZ` of this machine names no zone, so this is UTC: \
                 give `zone`]";
     assert_eq!(said(&lost)["text"], note);
+}
+
+#[test]
+fn errors_are_localized() {
+    let check = |[zone, offset, at]: [&str; 3], expect: &str| {
+        let error = ask(zone, offset, at).unwrap_err();
+        assert_eq!(error.localize(Lang::Zh), expect);
+    };
+    check([&"x".repeat(201), "", ""], "参数有 201 字节，超过 200");
+    check(
+        ["", "", "teatime"],
+        "`teatime` 不是时间：请写成 `2026-03-29T15:00`、`3pm` 或 `明天15:30`；若不是 `zone` 的当地时间，在后面加上 `Z`、`+02:00` 或地名",
+    );
+    check(
+        ["", "soon", ""],
+        "`soon` 不是时间偏移：请写成 `+3h`、`-90m`、`2天后`、`三小时前`、`明天` 或 `下周一`",
+    );
+    check(["", "+1M", ""], "`+1M` 有两种读法：分钟请写 `+1min`，月请写 `+1mo`");
+    check(["", "9000 years", ""], "`9000 years` 太远：超出了日历，日历到 9999 年为止");
+    check(["UTC+25", "", ""], "`utc+25` 不是时差：时差从 -12:00 到 +14:00");
+    check(
+        ["Portland", "", ""],
+        "`Portland` 有多个可能：请写出时区，为 `America/Los_Angeles`, `America/New_York` 之一",
+    );
+    check(
+        ["Xyzzyville", "", ""],
+        "不知道 `Xyzzyville` 的时区：请给出 IANA 名称（如 `Asia/Tokyo`）、同一时区的大城市，或时差（如 `UTC+8`）",
+    );
+    check(["Tokio", "", ""], "不知道 `Tokio` 的时区：是否指 `Tokyo`？");
+}
+
+#[test]
+fn notes_are_localized() {
+    let localized = |answer: &TimeAnswer| {
+        let output = answer.describe().value();
+        output["content"][0]["_meta"]["toolhub/zh"].as_str().unwrap().to_owned()
+    };
+    assert_eq!(
+        localized(&answer("London", "", "2026-03-29T01:30").unwrap()),
+        "2026-03-29 02:30:00 +01:00（Europe/London，星期日） [Europe/London 没有 2026-03-29 01:30：时钟在此跳过]"
+    );
+    let unknown = time_at(&now().with_time_zone(TimeZone::unknown()), &TimeRequest::default()).unwrap();
+    assert_eq!(
+        localized(&unknown),
+        "2026-11-15 03:34:56 +00:00（UTC，星期日） [本机的变量 `TZ` 不是时区，因此这是 UTC：请给出 `zone`]"
+    );
 }
 
 proptest! {

@@ -2,6 +2,7 @@
 
 use jiff::Zoned;
 use jiff::tz::{Offset, TimeZone};
+use toolhub_core::lang::LocalizedText;
 
 use super::cities;
 use super::numerals;
@@ -44,7 +45,7 @@ const LOCAL: [&str; 5] = ["local", "system", "here", "本地", "当地"];
 const UTC: [&str; 7] = ["utc", "gmt", "z", "zulu", "greenwich mean time", "世界时", "格林威治时间"];
 
 /// Resolves a zone name.
-pub(super) fn resolve(name: &str, now: &Zoned) -> Result<TimeZone, String> {
+pub(super) fn resolve(name: &str, now: &Zoned) -> Result<TimeZone, LocalizedText> {
     let lower = plain(name);
     if LOCAL.contains(&lower.as_str()) {
         return Ok(now.time_zone().clone());
@@ -70,26 +71,48 @@ pub(super) fn resolve(name: &str, now: &Zoned) -> Result<TimeZone, String> {
     }
 }
 
-fn choose(name: &str, zones: &[&str]) -> Result<TimeZone, String> {
+fn choose(name: &str, zones: &[&str]) -> Result<TimeZone, LocalizedText> {
     match zones {
         [zone] => TimeZone::get(zone).map_err(|_| unknown(zone)),
-        several => Err(format!("`{name}` is ambiguous: name the zone, one of {}", suggest::list(several))),
+        several => {
+            let zones = suggest::list(several);
+            Err(LocalizedText::new(
+                format!("`{name}` is ambiguous: name the zone, one of {zones}"),
+                format!("`{name}` 有多个可能：请写出时区，为 {zones} 之一"),
+            ))
+        }
     }
 }
 
-fn unknown(name: &str) -> String {
+fn unknown(name: &str) -> LocalizedText {
     match cities::nearest(name).as_slice() {
-        [] => format!(
-            "the time zone of `{name}` is not known: give an IANA name such as `Asia/Tokyo`, a larger city of the same \
-             zone, or an offset such as `UTC+8`"
+        [] => LocalizedText::new(
+            format!(
+                "the time zone of `{name}` is not known: give an IANA name such as `Asia/Tokyo`, a larger city of the \
+                 same zone, or an offset such as `UTC+8`"
+            ),
+            format!(
+                "不知道 `{name}` 的时区：请给出 IANA 名称（如 `Asia/Tokyo`）、同一时区的大城市，或时差（如 `UTC+8`）"
+            ),
         ),
-        near => format!("the time zone of `{name}` is not known: did you mean {}?", suggest::list(near)),
+        near => {
+            let near = suggest::list(near);
+            LocalizedText::new(
+                format!("the time zone of `{name}` is not known: did you mean {near}?"),
+                format!("不知道 `{name}` 的时区：是否指 {near}？"),
+            )
+        }
     }
 }
 
 /// `UTC+8`, `+05:30`, `-0330`, `东八区`; `None` if the text is not an offset.
-fn fixed_offset(text: &str) -> Option<Result<Offset, String>> {
-    let bad = || Err(format!("`{text}` is no offset: they run from -12:00 to +14:00"));
+fn fixed_offset(text: &str) -> Option<Result<Offset, LocalizedText>> {
+    let bad = || {
+        Err(LocalizedText::new(
+            format!("`{text}` is no offset: they run from -12:00 to +14:00"),
+            format!("`{text}` 不是时差：时差从 -12:00 到 +14:00"),
+        ))
+    };
     if let Some(hours) = text.strip_suffix('区').and_then(chinese_offset) {
         let offset = Offset::from_hours(hours).ok().filter(|_| (-12..=14).contains(&hours));
         return Some(offset.map_or_else(bad, Ok));

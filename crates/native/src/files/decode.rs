@@ -62,22 +62,35 @@ pub(super) enum Kind {
     /// It starts with a byte order mark.
     Marked(&'static Encoding),
     /// Not a text; the type, if its magic number is known.
-    Binary(Option<&'static str>),
+    Binary(Option<&'static FileType>),
     Plain,
 }
 
-const MAGIC: [(&[u8], &str); 11] = [
-    (b"\x89PNG", "a PNG image"),
-    (b"\xff\xd8\xff", "a JPEG image"),
-    (b"GIF8", "a GIF image"),
-    (b"%PDF", "a PDF document"),
-    (b"PK\x03\x04", "a ZIP archive or an Office document"),
-    (b"\xd0\xcf\x11\xe0", "an old Office document"),
-    (b"\x1f\x8b", "a gzip archive"),
-    (b"\x7fELF", "a program"),
-    (b"MZ\x90", "a Windows program"),
-    (b"SQLite format 3", "an SQLite database"),
-    (b"Rar!", "a RAR archive"),
+/// A binary file type.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct FileType {
+    /// The first bytes of such a file.
+    magic: &'static [u8],
+    pub(super) english: &'static str,
+    pub(super) chinese: &'static str,
+}
+
+const fn file_type(magic: &'static [u8], english: &'static str, chinese: &'static str) -> FileType {
+    FileType { magic, english, chinese }
+}
+
+pub(super) static FILE_TYPES: [FileType; 11] = [
+    file_type(b"\x89PNG", "a PNG image", "PNG 图片"),
+    file_type(b"\xff\xd8\xff", "a JPEG image", "JPEG 图片"),
+    file_type(b"GIF8", "a GIF image", "GIF 图片"),
+    file_type(b"%PDF", "a PDF document", "PDF 文档"),
+    file_type(b"PK\x03\x04", "a ZIP archive or an Office document", "ZIP 压缩包或 Office 文档"),
+    file_type(b"\xd0\xcf\x11\xe0", "an old Office document", "旧版 Office 文档"),
+    file_type(b"\x1f\x8b", "a gzip archive", "gzip 压缩包"),
+    file_type(b"\x7fELF", "a program", "程序"),
+    file_type(b"MZ\x90", "a Windows program", "Windows 程序"),
+    file_type(b"SQLite format 3", "an SQLite database", "SQLite 数据库"),
+    file_type(b"Rar!", "a RAR archive", "RAR 压缩包"),
 ];
 
 /// Determines the kind of a file.
@@ -85,8 +98,8 @@ pub(super) fn kind(head: &[u8]) -> Kind {
     if let Some((encoding, _)) = Encoding::for_bom(head) {
         return Kind::Marked(encoding);
     }
-    match MAGIC.iter().find(|(magic, _)| head.starts_with(magic)) {
-        Some((_, name)) => Kind::Binary(Some(name)),
+    match FILE_TYPES.iter().find(|file_type| head.starts_with(file_type.magic)) {
+        Some(file_type) => Kind::Binary(Some(file_type)),
         None if head.contains(&0) => Kind::Binary(None),
         None => Kind::Plain,
     }

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use cap_std::ambient_authority;
 use cap_std::fs::{Dir, Metadata};
+use toolhub_core::lang::LocalizedText;
 
 use crate::suggest;
 
@@ -47,10 +48,12 @@ impl Folders {
 
     /// Resolves `path`: a relative path is tried in each folder in order, an absolute one must be in a folder, and `~`
     /// is the user's home, as in a shell.
-    pub(super) fn find(&self, path: &str) -> Result<Place, String> {
+    pub(super) fn find(&self, path: &str) -> Result<Place, LocalizedText> {
         if self.roots.is_empty() {
-            return Err("no folder may be read: list some in toolhub.toml, as `[native] folders = [\"…\"]`"
-                .to_owned());
+            return Err(LocalizedText::new(
+                "no folder may be read: list some in toolhub.toml, as `[native] folders = [\"…\"]`",
+                "没有可读取的文件夹：请在 toolhub.toml 中写明，如 `[native] folders = [\"…\"]`",
+            ));
         }
         let home = at_home(Path::new(path));
         let wanted = home.as_deref().unwrap_or(Path::new(path));
@@ -61,8 +64,13 @@ impl Folders {
                 Ok(dir) => dir,
                 // The file may be in the next folder.
                 Err(error) => {
-                    let message = format!("the folder `{}` cannot be opened: {error}", root.display());
-                    closed.get_or_insert(message);
+                    let folder = root.display();
+                    closed.get_or_insert_with(|| {
+                        LocalizedText::new(
+                            format!("the folder `{folder}` cannot be opened: {error}"),
+                            format!("无法打开文件夹 `{folder}`：{error}"),
+                        )
+                    });
                     continue;
                 }
             };
@@ -80,27 +88,49 @@ impl Folders {
                     missing.get_or_insert_with(Vec::new);
                 }
                 Err(error) if is_escape(&error) => return Err(self.outside(path)),
-                Err(error) => return Err(format!("`{path}` cannot be read: {error}")),
+                Err(error) => return Err(unreadable(path, &error)),
             }
         }
         Err(match missing {
             None => closed.unwrap_or_else(|| self.outside(path)),
-            Some(near) if near.is_empty() => {
-                format!("there is no `{path}` in {}; use `list_files` to see what there is", self.named())
-            }
-            Some(near) => {
-                format!("there is no `{path}` in {}; did you mean {}?", self.named(), suggest::list(&near))
-            }
+            Some(near) => self.missing(path, &near),
         })
     }
 
-    fn outside(&self, path: &str) -> String {
-        format!("`{path}` leads outside of the folders that may be read: {}", self.named())
+    fn missing(&self, path: &str, near: &[String]) -> LocalizedText {
+        let folders = self.named();
+        if near.is_empty() {
+            return LocalizedText::new(
+                format!("there is no `{path}` in {folders}; use `list_files` to see what there is"),
+                format!("{folders} 中没有 `{path}`；可用 `list_files` 查看有哪些文件"),
+            );
+        }
+        let near = suggest::list(near);
+        LocalizedText::new(
+            format!("there is no `{path}` in {folders}; did you mean {near}?"),
+            format!("{folders} 中没有 `{path}`；是否指 {near}？"),
+        )
+    }
+
+    fn outside(&self, path: &str) -> LocalizedText {
+        let folders = self.named();
+        LocalizedText::new(
+            format!("`{path}` leads outside of the folders that may be read: {folders}"),
+            format!("`{path}` 在可读取的文件夹之外：{folders}"),
+        )
     }
 
     fn named(&self) -> String {
         suggest::list(self.roots.iter().map(|root| root.display()))
     }
+}
+
+/// The error of a path that cannot be read.
+pub(super) fn unreadable(path: &str, error: &io::Error) -> LocalizedText {
+    LocalizedText::new(
+        format!("`{path}` cannot be read: {error}"),
+        format!("无法读取 `{path}`：{error}"),
+    )
 }
 
 /// Expands a leading `~` to the user's home.

@@ -1,5 +1,6 @@
 //! `list_files`: the entries of a folder.
 
+use std::io;
 use std::path::Path;
 
 use cap_std::fs::{Dir, DirEntry};
@@ -10,7 +11,7 @@ use toolhub_macros::tool;
 use super::folders::Folders;
 use super::glob;
 use crate::blocking::{self, Cancelled, Work};
-use crate::in_chinese::{bracketed, in_chinese};
+use crate::localized_output::bracketed;
 
 /// Maximum number of entries in the output.
 const MAX_SHOWN: usize = 1_000;
@@ -43,7 +44,7 @@ pub async fn list_files(
             None if roots.is_empty() => search.list(&folders, "."),
             None => search.list_all(&folders, &roots),
         }
-        .map_err(|error| ToolError::failed(in_chinese(error)))
+        .map_err(ToolError::failed)
     });
     super::texts(parts.await?)
 }
@@ -60,27 +61,29 @@ struct Found {
     entries: Vec<(String, Option<u64>)>,
     seen: usize,
     /// Reasons why the list is incomplete.
-    gaps: Vec<String>,
+    gaps: Vec<LocalizedText>,
 }
 
 impl Search<'_> {
-    fn list_all(&self, folders: &Folders, roots: &[String]) -> Result<Vec<LocalizedText>, String> {
-        let each: Result<Vec<Vec<LocalizedText>>, String> =
+    fn list_all(&self, folders: &Folders, roots: &[String]) -> Result<Vec<LocalizedText>, LocalizedText> {
+        let each: Result<Vec<Vec<LocalizedText>>, LocalizedText> =
             roots.iter().map(|root| self.list(folders, root)).collect();
         each.map(|texts| texts.into_iter().flatten().collect())
     }
 
-    fn list(&self, folders: &Folders, path: &str) -> Result<Vec<LocalizedText>, String> {
+    fn list(&self, folders: &Folders, path: &str) -> Result<Vec<LocalizedText>, LocalizedText> {
         let place = folders.find(path)?;
         if !place.metadata.is_dir() {
-            return Err(format!("`{path}` is no folder: use `read_file`"));
+            return Err(LocalizedText::new(
+                format!("`{path}` is no folder: use `read_file`"),
+                format!("`{path}` 不是文件夹：请使用 `read_file`"),
+            ));
         }
-        let dir = place.dir.open_dir(&place.inside);
-        let dir = dir.map_err(|error| format!("`{path}` cannot be opened: {error}"))?;
+        let dir = place.dir.open_dir(&place.inside).map_err(|error| unopened(path, &error))?;
         let mut found = Found::default();
         self.walk(&dir, "", &mut found);
         if self.cancelled.is_set() {
-            return Err("cancelled".to_owned());
+            return Err(super::cancelled());
         }
         Ok(found.describe(&place.shown, self.pattern))
     }
@@ -88,7 +91,7 @@ impl Search<'_> {
     fn walk(&self, dir: &Dir, prefix: &str, found: &mut Found) {
         let entries = match dir.entries() {
             Ok(entries) => entries,
-            Err(error) => return found.gaps.push(format!("`{prefix}` cannot be opened: {error}")),
+            Err(error) => return found.gaps.push(unopened(prefix, &error)),
         };
         let mut within = Vec::new();
         for entry in entries.flatten() {
@@ -110,14 +113,28 @@ impl Search<'_> {
         }
         for (entry, shown) in within {
             if shown.matches('/').count() > MAX_DEPTH {
-                found.gaps.push(format!("`{shown}` lies too deep"));
+                found.gaps.push(LocalizedText::new(
+                    format!("`{shown}` lies too deep"),
+                    format!("`{shown}` 层次太深"),
+                ));
             } else if let Ok(inner) = entry.open_dir() {
                 self.walk(&inner, &shown, found);
             } else {
-                found.gaps.push(format!("`{shown}` cannot be opened"));
+                found.gaps.push(LocalizedText::new(
+                    format!("`{shown}` cannot be opened"),
+                    format!("无法打开 `{shown}`"),
+                ));
             }
         }
     }
+}
+
+/// The error of a folder that cannot be opened.
+fn unopened(path: &str, error: &io::Error) -> LocalizedText {
+    LocalizedText::new(
+        format!("`{path}` cannot be opened: {error}"),
+        format!("无法打开 `{path}`：{error}"),
+    )
 }
 
 /// Whether an entry is a folder, whether it is a link, and its size. A link that leads out of the folder counts as a
@@ -153,13 +170,18 @@ impl Found {
         let lines = (!lines.is_empty()).then(|| LocalizedText::from(lines.join("\n")));
         if count > MAX_SHOWN {
             let left = count - MAX_SHOWN;
-            self.gaps
-                .push(format!("{left} more are not shown: give a `pattern`, or the path of a folder inside"));
+            self.gaps.push(LocalizedText::new(
+                format!("{left} more are not shown: give a `pattern`, or the path of a folder inside"),
+                format!("另有 {left} 项未显示：请给出 `pattern`，或其中某个文件夹的路径"),
+            ));
         }
         if self.seen == MAX_SEEN {
-            self.gaps.push(format!("only the first {MAX_SEEN} entries were looked at"));
+            self.gaps.push(LocalizedText::new(
+                format!("only the first {MAX_SEEN} entries were looked at"),
+                format!("只查看了前 {MAX_SEEN} 项"),
+            ));
         }
-        std::iter::once(head).chain(lines).chain(bracketed(self.gaps)).collect()
+        std::iter::once(head).chain(lines).chain(bracketed(&self.gaps)).collect()
     }
 }
 

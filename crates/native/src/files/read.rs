@@ -8,11 +8,11 @@ use toolhub_core::lang::LocalizedText;
 use toolhub_core::{ToolError, ToolOutput};
 use toolhub_macros::tool;
 
-use super::decode::{self, DecodeError, Kind, Malformed, Page, Window};
-use super::folders::{Folders, Place};
+use super::decode::{self, DecodeError, FileType, Kind, Malformed, Page, Window};
+use super::folders::{Folders, Place, unreadable};
 use super::guess;
 use crate::blocking::{self, Cancelled, Work};
-use crate::in_chinese::{bracketed, in_chinese};
+use crate::localized_output::bracketed;
 
 /// Maximum size of the text per call, in bytes.
 const MAX_TEXT: usize = 1 << 20;
@@ -47,7 +47,7 @@ pub async fn read_file(
     };
     let parts = blocking::run(Work::Files, move |cancelled| {
         let request = Request { path: &path, encoding: encoding.as_deref(), window, cancelled };
-        request.read(&folders).map_err(|error| ToolError::failed(in_chinese(error)))
+        request.read(&folders).map_err(ToolError::failed)
     });
     super::texts(parts.await?)
 }
@@ -61,29 +61,30 @@ struct Request<'a> {
 
 impl Request<'_> {
     /// Returns the text and notes about it.
-    fn read(&self, folders: &Folders) -> Result<Vec<LocalizedText>, String> {
+    fn read(&self, folders: &Folders) -> Result<Vec<LocalizedText>, LocalizedText> {
         let path = self.path;
         let named = self.encoding.map(|label| {
             Encoding::for_label(label.trim().as_bytes()).ok_or_else(|| {
-                format!("there is no encoding `{label}`: use `utf-8`, `gbk`, `gb18030`, `big5`, `utf-16le` or the like")
+                LocalizedText::new(
+                    format!(
+                        "there is no encoding `{label}`: use `utf-8`, `gbk`, `gb18030`, `big5`, `utf-16le` or the like"
+                    ),
+                    format!("没有编码 `{label}`：请使用 `utf-8`、`gbk`、`gb18030`、`big5`、`utf-16le` 等"),
+                )
             })
         });
         let named = named.transpose()?;
         let place = folders.find(path)?;
         let mut file = open(&place, path)?;
         let mut head = Vec::new();
-        (&mut file).take(HEAD).read_to_end(&mut head).map_err(|error| self.broken(&error))?;
+        (&mut file).take(HEAD).read_to_end(&mut head).map_err(|error| unreadable(path, &error))?;
         let (page, note) = match (decode::kind(&head), named) {
             (Kind::Marked(encoding), _) | (Kind::Plain | Kind::Binary(_), Some(encoding)) => {
-                let page = self.page(&mut file, encoding, Malformed::Replace)?;
-                (page, None)
+                let page = self.page(&mut file, encoding, Malformed::Replace);
+                (page.map_err(|error| self.decode_error(&error))?, None)
             }
-            (Kind::Binary(what), None) => {
-                let what = what.map(|what| format!(": {what}")).unwrap_or_default();
-                let size = super::list::size(place.metadata.len());
-                return Err(format!(
-                    "`{path}` is a binary file{what} ({size}); only text can be read, in UTF-16 if `encoding` says so"
-                ));
+            (Kind::Binary(file_type), None) => {
+                return Err(binary(path, file_type, place.metadata.len()));
             }
             (Kind::Plain, None) => self.guess(&mut file)?,
         };
@@ -91,95 +92,154 @@ impl Request<'_> {
     }
 
     /// Tries UTF-8 first, then guesses the encoding from the beginning of the file.
-    fn guess(&self, file: &mut File) -> Result<(Page, Option<String>), String> {
+    fn guess(&self, file: &mut File) -> Result<(Page, Option<LocalizedText>), LocalizedText> {
         match self.page(file, UTF_8, Malformed::Refuse) {
             Ok(page) => return Ok((page, None)),
-            Err(message) if message.is_empty() => {}
-            Err(message) => return Err(message),
+            Err(DecodeError::Malformed) => {}
+            Err(error) => return Err(self.decode_error(&error)),
         }
         let mut sample = Vec::new();
         let read = file.rewind().and_then(|()| file.take(MAX_TEXT as u64).read_to_end(&mut sample));
-        read.map_err(|error| self.broken(&error))?;
-        let guessed =
-            guess::guess(&sample).map(|encoding| (encoding, self.page(file, encoding, Malformed::Refuse)));
-        match guessed {
-            Some((encoding, Ok(page))) => {
-                let name = encoding.name();
-                let note = format!("read as {name}, as it is not UTF-8; give `encoding` if this looks wrong");
-                Ok((page, Some(note)))
-            }
-            Some((_, Err(message))) if !message.is_empty() => Err(message),
-            _ => Err(format!(
-                "`{}` is not UTF-8, and what else it may be is not clear: give its `encoding`, such as `gb18030`, `big5`, \
-                 `shift_jis` or `windows-1252`",
-                self.path
-            )),
-        }
+        read.map_err(|error| unreadable(self.path, &error))?;
+        let Some(encoding) = guess::guess(&sample) else { return Err(self.unknown_encoding()) };
+        let page = self.page(file, encoding, Malformed::Refuse).map_err(|error| self.decode_error(&error))?;
+        let name = encoding.name();
+        let note = LocalizedText::new(
+            format!("read as {name}, as it is not UTF-8; give `encoding` if this looks wrong"),
+            format!("按 {name} 读取（不是 UTF-8）；若显示有误，请给出 `encoding`"),
+        );
+        Ok((page, Some(note)))
     }
 
-    /// Reads one page; the error is empty if the encoding does not fit.
+    /// Reads one page from the beginning of the file.
     fn page(
         &self,
         file: &mut File,
         encoding: &'static Encoding,
         malformed: Malformed,
-    ) -> Result<Page, String> {
-        file.rewind().map_err(|error| self.broken(&error))?;
-        decode::page(file, encoding, (self.window, malformed), self.cancelled).map_err(|error| match error {
-            DecodeError::Malformed => String::new(),
-            DecodeError::Cancelled => "cancelled".to_owned(),
-            DecodeError::Io(error) => self.broken(&error),
-        })
+    ) -> Result<Page, DecodeError> {
+        file.rewind()?;
+        decode::page(file, encoding, (self.window, malformed), self.cancelled)
     }
 
-    fn broken(&self, error: &std::io::Error) -> String {
-        format!("`{}` cannot be read: {error}", self.path)
+    fn decode_error(&self, error: &DecodeError) -> LocalizedText {
+        match error {
+            DecodeError::Malformed => self.unknown_encoding(),
+            DecodeError::Cancelled => super::cancelled(),
+            DecodeError::Io(error) => unreadable(self.path, error),
+        }
     }
 
-    fn describe(&self, page: Page, note: Option<String>) -> Result<Vec<LocalizedText>, String> {
+    fn unknown_encoding(&self) -> LocalizedText {
+        let path = self.path;
+        LocalizedText::new(
+            format!(
+                "`{path}` is not UTF-8, and what else it may be is not clear: give its `encoding`, such as `gb18030`, \
+                 `big5`, `shift_jis` or `windows-1252`"
+            ),
+            format!(
+                "`{path}` 不是 UTF-8，也无法确定是什么编码：请给出 `encoding`，例如 `gb18030`、`big5`、`shift_jis` 或 \
+                 `windows-1252`"
+            ),
+        )
+    }
+
+    fn describe(&self, page: Page, note: Option<LocalizedText>) -> Result<Vec<LocalizedText>, LocalizedText> {
         let (path, Window { first, skip, .. }, last) = (self.path, self.window, page.last);
         if last < first && first > 1 {
             let lines = if last == 1 { "line" } else { "lines" };
-            return Err(format!("`{path}` has {last} {lines}: offset_line = {first} is past its end"));
+            return Err(LocalizedText::new(
+                format!("`{path}` has {last} {lines}: offset_line = {first} is past its end"),
+                format!("`{path}` 只有 {last} 行：offset_line = {first} 已超出末尾"),
+            ));
         }
         if page.skipped < skip {
             let (length, start) = (page.skipped, skip + 1);
-            return Err(format!(
-                "line {first} has {length} characters: offset_char = {start} is past its end"
+            return Err(LocalizedText::new(
+                format!("line {first} has {length} characters: offset_char = {start} is past its end"),
+                format!("第 {first} 行只有 {length} 个字符：offset_char = {start} 已超出末尾"),
             ));
         }
-        let lines = if first == last { format!("line {first}") } else { format!("lines {first} to {last}") };
-        let mut notes = Vec::new();
+        let notes: Vec<LocalizedText> =
+            self.position(&page).into_iter().chain(malformed_note(page.unreadable)).chain(note).collect();
+        Ok(std::iter::once(LocalizedText::from(page.text)).chain(bracketed(&notes)).collect())
+    }
+
+    /// A note with the lines of a page and where to read on; `None` if it is the whole file.
+    fn position(&self, page: &Page) -> Option<LocalizedText> {
+        let (Window { first, skip, .. }, last) = (self.window, page.last);
         if let Some(count) = page.cut {
             let next = skip + count + 1;
-            notes.push(format!(
-                "line {last} is longer than 1 MiB: read on with offset_line = {last}, offset_char = {next}"
+            return Some(LocalizedText::new(
+                format!(
+                    "line {last} is longer than 1 MiB: read on with offset_line = {last}, offset_char = {next}"
+                ),
+                format!("第 {last} 行超过 1 MiB：用 offset_line = {last}、offset_char = {next} 继续读取"),
             ));
-        } else if page.more {
+        }
+        let is_single = first == last;
+        let (lines, lines_zh) = match is_single {
+            true => (format!("line {first}"), format!("第 {first} 行")),
+            false => (format!("lines {first} to {last}"), format!("第 {first} 至 {last} 行")),
+        };
+        if page.more {
             let next = last + 1;
-            notes.push(format!("{lines}; there is more: read on with offset_line = {next}"));
-        } else if first > 1 {
-            notes.push(format!("{lines}, the last of the file"));
+            return Some(LocalizedText::new(
+                format!("{lines}; there is more: read on with offset_line = {next}"),
+                format!("{lines_zh}；后面还有：用 offset_line = {next} 继续读取"),
+            ));
         }
-        if page.unreadable > 0 {
-            notes.push(format!("characters that could not be read, shown as �: {}", page.unreadable));
-        }
-        notes.extend(note);
-        Ok(std::iter::once(LocalizedText::from(page.text)).chain(bracketed(notes)).collect())
+        let end_zh = if is_single { "文件的最后一行" } else { "到文件末尾" };
+        (first > 1).then(|| {
+            LocalizedText::new(format!("{lines}, the last of the file"), format!("{lines_zh}，{end_zh}"))
+        })
     }
 }
 
-fn open(place: &Place, path: &str) -> Result<File, String> {
+fn malformed_note(count: usize) -> Option<LocalizedText> {
+    (count > 0).then(|| {
+        LocalizedText::new(
+            format!("characters that could not be read, shown as �: {count}"),
+            format!("无法读取、显示为 � 的字符：{count} 个"),
+        )
+    })
+}
+
+/// The error of a file that is not a text.
+fn binary(path: &str, file_type: Option<&FileType>, bytes: u64) -> LocalizedText {
+    let size = super::list::size(bytes);
+    let (what, what_zh) = match file_type {
+        Some(FileType { english, chinese, .. }) => (format!(": {english}"), format!("：{chinese}")),
+        None => (String::new(), String::new()),
+    };
+    LocalizedText::new(
+        format!(
+            "`{path}` is a binary file{what} ({size}); only text can be read, in UTF-16 if `encoding` says so"
+        ),
+        format!("`{path}` 是二进制文件{what_zh}（{size}）；只能读取文本，若是 UTF-16 请用 `encoding` 注明"),
+    )
+}
+
+fn open(place: &Place, path: &str) -> Result<File, LocalizedText> {
     if place.metadata.is_dir() {
-        return Err(format!("`{path}` is a folder: use `list_files`"));
+        return Err(LocalizedText::new(
+            format!("`{path}` is a folder: use `list_files`"),
+            format!("`{path}` 是文件夹：请使用 `list_files`"),
+        ));
     }
     // Opening a FIFO would block until a writer opens it.
     if !place.metadata.is_file() {
-        return Err(format!("`{path}` is no file that can be read"));
+        return Err(LocalizedText::new(
+            format!("`{path}` is no file that can be read"),
+            format!("`{path}` 不是可读取的文件"),
+        ));
     }
     place.dir.open(&place.inside).map_err(|error| {
         let hint =
             if super::folders::is_escape(&error) { " (it leads outside of the allowed folders)" } else { "" };
-        format!("`{path}` cannot be opened: {error}{hint}")
+        LocalizedText::new(
+            format!("`{path}` cannot be opened: {error}{hint}"),
+            format!("无法打开 `{path}`：{error}{hint}"),
+        )
     })
 }

@@ -4,6 +4,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use tempfile::TempDir;
+use toolhub_core::lang::{Lang, Localize as _};
 
 use super::*;
 
@@ -40,6 +41,19 @@ impl Scene {
         let text = match came {
             Ok(output) => output.texts().0.join("\n"),
             Err(error) => format!("error: {error}"),
+        };
+        text.replace(&self.root.path().display().to_string(), "ROOT")
+    }
+
+    /// The Chinese texts of an output or an error.
+    fn chinese(&self, result: Result<ToolOutput, ToolError>) -> String {
+        let text_of = |block: &RawJson| {
+            let block = block.value();
+            block.pointer("/_meta/toolhub~1zh").unwrap_or(&block["text"]).as_str().unwrap().to_owned()
+        };
+        let text = match result {
+            Ok(output) => output.blocks().iter().map(text_of).collect::<Vec<_>>().join("\n"),
+            Err(error) => format!("error: {}", error.localize(Lang::Zh)),
         };
         text.replace(&self.root.path().display().to_string(), "ROOT")
     }
@@ -373,6 +387,107 @@ fn encodings_are_guessed_by_what_makes_sense() {
     check("Привет, мир! Как дела?", WINDOWS_1251, None);
     // The sample is too short.
     check("北京", GB18030, None);
+}
+
+#[tokio::test]
+async fn errors_of_reading_are_localized() {
+    let scene = Scene::new();
+    scene.write("image.png", b"\x89PNG\r\n\x1a\n\0\0");
+    scene.write("blob", b"ab\0cd");
+    scene.write("latin.txt", b"caf\xe9 au lait");
+    let read = async |path: &str, lines: [Option<u64>; 3], encoding: Option<&str>| {
+        let ([first, limit, char], encoding) = (lines, encoding.map(str::to_owned));
+        scene.chinese(read_file::run(&scene.folders, path.to_owned(), first, limit, char, encoding).await)
+    };
+    let check = async |path: &str, expect: &str| assert_eq!(read(path, [None; 3], None).await, expect);
+    check("image.png", "error: `image.png` 是二进制文件：PNG 图片（10 B）；只能读取文本，若是 UTF-16 请用 `encoding` 注明")
+        .await;
+    check("blob", "error: `blob` 是二进制文件（5 B）；只能读取文本，若是 UTF-16 请用 `encoding` 注明").await;
+    check(
+        "latin.txt",
+        "error: `latin.txt` 不是 UTF-8，也无法确定是什么编码：请给出 `encoding`，例如 `gb18030`、`big5`、`shift_jis` 或 `windows-1252`",
+    )
+    .await;
+    check("../secret.txt", "error: `../secret.txt` 在可读取的文件夹之外：`ROOT/open`").await;
+    check("reprot.txt", "error: `ROOT/open` 中没有 `reprot.txt`；是否指 `report.txt`？").await;
+    check("nowhere", "error: `ROOT/open` 中没有 `nowhere`；可用 `list_files` 查看有哪些文件").await;
+    check("docs", "error: `docs` 是文件夹：请使用 `list_files`").await;
+    assert_eq!(
+        read("report.txt", [None; 3], Some("klingon")).await,
+        "error: 没有编码 `klingon`：请使用 `utf-8`、`gbk`、`gb18030`、`big5`、`utf-16le` 等"
+    );
+    assert_eq!(
+        read("report.txt", [Some(4), None, None], None).await,
+        "error: `report.txt` 只有 3 行：offset_line = 4 已超出末尾"
+    );
+    assert_eq!(
+        read("report.txt", [Some(2), None, Some(9)], None).await,
+        "error: 第 2 行只有 3 个字符：offset_char = 9 已超出末尾"
+    );
+    let none = Scene { root: tempfile::tempdir().unwrap(), folders: Folders::default() };
+    assert_eq!(
+        none.chinese(read_file::run(&none.folders, "a".to_owned(), None, None, None, None).await),
+        "error: 没有可读取的文件夹：请在 toolhub.toml 中写明，如 `[native] folders = [\"…\"]`"
+    );
+    let gone = Scene { folders: Folders::new(vec![none.root.path().join("gone")]), root: none.root };
+    let came = gone.chinese(read_file::run(&gone.folders, "a".to_owned(), None, None, None, None).await);
+    assert!(came.starts_with("error: 无法打开文件夹 `ROOT/gone`："), "{came}");
+}
+
+#[tokio::test]
+async fn notes_of_reading_are_localized() {
+    let scene = Scene::new();
+    let (gbk, _, _) = encoding_rs::GBK.encode("你好，世界");
+    scene.write("gbk.txt", &gbk);
+    scene.write("latin.txt", b"caf\xe9");
+    scene.write("long.txt", "é".repeat(1 << 20).as_bytes());
+    let read = async |path: &str, lines: [Option<u64>; 2], encoding: Option<&str>| {
+        let ([first, limit], encoding) = (lines, encoding.map(str::to_owned));
+        scene.chinese(read_file::run(&scene.folders, path.to_owned(), first, limit, None, encoding).await)
+    };
+    let check = async |first, limit, expect: &str| {
+        assert_eq!(read("report.txt", [Some(first), Some(limit)], None).await, expect);
+    };
+    check(1, 1, "one\n\n[第 1 行；后面还有：用 offset_line = 2 继续读取]").await;
+    check(1, 2, "one\ntwo\n\n[第 1 至 2 行；后面还有：用 offset_line = 3 继续读取]").await;
+    check(3, 2, "three\n\n[第 3 行，文件的最后一行]").await;
+    check(2, 2, "two\nthree\n\n[第 2 至 3 行，到文件末尾]").await;
+    assert_eq!(
+        read("gbk.txt", [None; 2], None).await,
+        "你好，世界\n[按 gb18030 读取（不是 UTF-8）；若显示有误，请给出 `encoding`]"
+    );
+    assert_eq!(
+        read("latin.txt", [None; 2], Some("utf-8")).await,
+        "caf�\n[无法读取、显示为 � 的字符：1 个]"
+    );
+    let came = read("long.txt", [None; 2], None).await;
+    assert!(came.ends_with("\n[第 1 行超过 1 MiB：用 offset_line = 1、offset_char = 524289 继续读取]"));
+}
+
+#[tokio::test]
+async fn messages_of_listing_are_localized() {
+    let scene = Scene::new();
+    let list = async |path: &str, recursive| {
+        scene.chinese(list_files::run(&scene.folders, Some(path.to_owned()), None, recursive).await)
+    };
+    assert_eq!(list("report.txt", false).await, "error: `report.txt` 不是文件夹：请使用 `read_file`");
+    fs::create_dir(scene.open().join("many")).unwrap();
+    for number in 0..1_005 {
+        scene.write(&format!("many/{number:04}"), b"");
+    }
+    let came = list("many", false).await;
+    assert!(
+        came.ends_with("\n[另有 5 项未显示：请给出 `pattern`，或其中某个文件夹的路径]"),
+        "{came}"
+    );
+    fs::create_dir_all(scene.open().join(["deep"; 40].join("/"))).unwrap();
+    let came = list("deep", true).await;
+    assert!(came.ends_with("/` 层次太深]"), "{came}");
+}
+
+#[test]
+fn every_file_type_has_a_chinese_name() {
+    assert!(decode::FILE_TYPES.iter().all(|file_type| file_type.chinese != file_type.english));
 }
 
 #[test]

@@ -10,7 +10,7 @@ use toolhub_core::{CallContext, RawJson, RawObject, ToolError, ToolOutput};
 use toolhub_macros::tool;
 
 use super::{Memory, unread};
-use crate::in_chinese::with_chinese;
+use crate::localized_output::with_chinese;
 
 /// Default number of turns.
 const USUAL: u32 = 20;

@@ -235,8 +235,8 @@ impl Finder<'_> {
                 },
             };
             let what = LocalizedText::new(
-                format!("`{name}` means nothing here{en}"),
-                format!("`{name}` 在这里没有意义{zh}"),
+                format!("unknown setting `{name}`{en}"),
+                format!("未知的配置项 `{name}`{zh}"),
             );
             self.note(span, what);
         }
@@ -266,14 +266,14 @@ mod tests {
         check(
             "[[servers]]\nid = \"a\"\noauth = { clientid = \"x\", scopes = [], foo = 1 }\n",
             &[
-                "`t.toml`, line 3, column 11: `clientid` means nothing here; did you mean `client_id`?",
-                "`t.toml`, line 3, column 40: `foo` means nothing here",
+                "`t.toml`, line 3, column 11: unknown setting `clientid`; did you mean `client_id`?",
+                "`t.toml`, line 3, column 40: unknown setting `foo`",
             ],
         );
         check(
             "[[servers]]\nid = \"a\"\n[servers.oauth]\nredirect_prot = 1\ngrant = \"x\"\n",
             &[
-                "`t.toml`, line 4, column 1: `redirect_prot` means nothing here; did you mean `redirect_port`?",
+                "`t.toml`, line 4, column 1: unknown setting `redirect_prot`; did you mean `redirect_port`?",
             ],
         );
         let all: String = OAUTH.iter().map(|key| format!("oauth.{key} = 1\n")).collect();
@@ -299,7 +299,7 @@ mod tests {
     fn keys_of_another_table_are_told_where_they_belong() {
         assert_eq!(
             notes("[serve]\nsessions = 3\n"),
-            ["`t.toml`, line 2, column 1: `sessions` means nothing here; it belongs to `[serve.limits]`"]
+            ["`t.toml`, line 2, column 1: unknown setting `sessions`; it belongs to `[serve.limits]`"]
         );
         assert!(misplaced_tokens("[[tokens]]\nname = \"a\"\n").is_some());
         assert!(misplaced_tokens("[[auth.tokens]]\nname = \"a\"\n").is_none());
@@ -311,10 +311,10 @@ mod tests {
         assert_eq!(
             notes(text),
             [
-                "`t.toml`, line 1, column 1: `lang` means nothing here",
-                "`t.toml`, line 4, column 2: `limit` means nothing here; did you mean `limits`?",
-                "`t.toml`, line 3, column 1: `cal` means nothing here; did you mean `call`?",
-                "`t.toml`, line 9, column 17: `readonly` means nothing here; did you mean `read_only`?",
+                "`t.toml`, line 1, column 1: unknown setting `lang`",
+                "`t.toml`, line 4, column 2: unknown setting `limit`; did you mean `limits`?",
+                "`t.toml`, line 3, column 1: unknown setting `cal`; did you mean `call`?",
+                "`t.toml`, line 9, column 17: unknown setting `readonly`; did you mean `read_only`?",
             ]
         );
     }

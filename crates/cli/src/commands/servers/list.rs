@@ -32,7 +32,7 @@ pub(crate) async fn run(app: &App) -> anyhow::Result<Exit> {
     }
     let head = lang.choose(
         ["ID", "TRANSPORT", "STATE", "ERA", "TOOLS", ""],
-        ["名称", "传输", "状态", "世代", "工具", ""],
+        ["名称", "传输", "状态", "协议", "工具", ""],
     );
     let mut rows = vec![head.iter().map(|text| Cell::new(*text, BOLD)).collect()];
     rows.extend(servers.iter().map(|server| row(server, lang)));

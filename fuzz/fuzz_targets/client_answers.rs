@@ -1,4 +1,4 @@
 //! Compares the framing of responses in the loopback client with hyper's client.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| toolhub_mcp_client::fuzzing::client_answers(data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| toolhub_http1::fuzzing::client_answers(data));

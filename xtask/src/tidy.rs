@@ -1,4 +1,5 @@
 //! Project rules that can be checked automatically: collects the findings of all rules and prints them.
+mod circles;
 mod cli_help;
 mod config_keys;
 mod config_reference;
@@ -13,6 +14,7 @@ mod readme_commands;
 mod security_table;
 mod size;
 mod sources;
+mod translations;
 
 use std::{fmt, path::PathBuf};
 
@@ -54,6 +56,8 @@ pub(crate) fn check(workspace: &Workspace) -> Result<()> {
     findings.extend(files.iter().flat_map(forbidden_text::check));
     findings.extend(files.iter().flat_map(personification::check));
     findings.extend(files.iter().flat_map(includes::check));
+    findings.extend(circles::check(&files));
+    findings.extend(translations::check(&files));
     findings.extend(readme_commands::check(workspace, &files)?);
     findings.extend(config_keys::check(&files));
     findings.extend(config_reference::check(&files));

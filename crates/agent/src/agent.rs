@@ -11,19 +11,18 @@ use toolhub_core::{BoxFuture, EventKind, RawJson, ToolName};
 
 use crate::allowed_finder::AllowedFinder;
 use crate::answer::{Answer, as_data, check_words, composed, verified};
-use crate::caution::too_much;
 use crate::desk::Desk;
 use crate::execute::{Thinker, execute};
 use crate::greeting;
 use crate::model_plan::{self, NoPlan};
 use crate::model_talk::ModelTalk;
 use crate::named_call;
-use crate::plan::{Plan, Slot, Step, StepId};
 use crate::prompt::{Purpose, Wanted, prompt};
 use crate::rounds::{Talked, talk};
-use crate::rules;
 use crate::step_result::StepResult;
 use crate::withheld::offered;
+use toolhub_planner::plan::{Plan, Slot, Step, StepId};
+use toolhub_planner::too_much;
 
 /// How an agent uses its model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -124,15 +123,15 @@ impl Agent<'_> {
         let server = server.map(|server| (self.desk.catalog.as_ref(), server));
         let finder = AllowedFinder { finder: self.desk.finder, allowed: &self.desk.allowed, server };
         let before = exchanges(asked.before);
-        let meant = rules::in_context(asked.request, &before);
+        let meant = toolhub_planner::in_context(asked.request, &before);
         let request = meant.as_deref().unwrap_or(asked.request);
-        let plan = rules::plan_with(request, &finder, asked.today).await;
+        let plan = toolhub_planner::plan_with(request, &finder, asked.today).await;
         if plan.problems.is_empty() {
             return plan;
         }
         // Something is missing: retry with the file that an earlier message mentions.
-        let Some((placed, file)) = rules::placed(request, &before) else { return plan };
-        let with_file = rules::plan_with(&placed, &finder, asked.today).await;
+        let Some((placed, file)) = toolhub_planner::placed(request, &before) else { return plan };
+        let with_file = toolhub_planner::plan_with(&placed, &finder, asked.today).await;
         let uses = |slot: &Slot| matches!(slot, Slot::Value(value) if value.get().contains(&file));
         let whole = with_file.problems.is_empty()
             && with_file.steps.iter().flat_map(|step| &step.arguments).any(|(_, slot)| uses(slot));
@@ -403,11 +402,11 @@ fn is_chinese(request: &str) -> bool {
 }
 
 /// Earlier requests with their answers, oldest first.
-fn exchanges(before: &[Message]) -> Vec<rules::Exchange<'_>> {
-    let mut found: Vec<rules::Exchange<'_>> = Vec::new();
+fn exchanges(before: &[Message]) -> Vec<toolhub_planner::Exchange<'_>> {
+    let mut found: Vec<toolhub_planner::Exchange<'_>> = Vec::new();
     for message in before {
         match message {
-            Message::User(request) => found.push(rules::Exchange { request, answer: "" }),
+            Message::User(request) => found.push(toolhub_planner::Exchange { request, answer: "" }),
             Message::Assistant { text, .. } => {
                 if let Some(last) = found.last_mut() {
                     last.answer = text;

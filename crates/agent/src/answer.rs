@@ -6,9 +6,9 @@ use toolhub_core::model::Usage;
 use toolhub_core::outcome::Verification;
 use toolhub_core::{RawJson, RawObject};
 
-use crate::plan::Plan;
 use crate::step_result::StepResult;
 use crate::withheld::unserved;
+use toolhub_planner::plan::Plan;
 
 /// Confidence lost per failed step.
 const FAILURE_COST: f64 = 0.3;
@@ -152,7 +152,7 @@ impl Composed {
 /// Composes an answer without a model: the results that no other step used, and the failures.
 pub(crate) fn composed(plan: &Plan, steps: &[StepResult], lang: Lang) -> Composed {
     let used = |step: &StepResult| {
-        let takes = |other: &crate::plan::Step| {
+        let takes = |other: &toolhub_planner::plan::Step| {
             other.dependencies.contains(&step.id)
                 && steps
                     .iter()
@@ -207,11 +207,13 @@ pub(crate) fn same_call(left: &StepResult, right: &StepResult) -> bool {
 }
 
 /// Whether a step's arguments contain another step's result; a mere dependency does not count.
-fn uses(step: &crate::plan::Step, other: &StepResult) -> bool {
+fn uses(step: &toolhub_planner::plan::Step, other: &StepResult) -> bool {
     step.arguments.iter().any(|(_, slot)| match slot {
-        crate::plan::Slot::ResultOf(id) => *id == other.id,
-        crate::plan::Slot::Template(value) => value.get().contains(&format!("{{{{{}}}}}", other.id)),
-        crate::plan::Slot::Value(_) => false,
+        toolhub_planner::plan::Slot::ResultOf(id) => *id == other.id,
+        toolhub_planner::plan::Slot::Template(value) => {
+            value.get().contains(&format!("{{{{{}}}}}", other.id))
+        }
+        toolhub_planner::plan::Slot::Value(_) => false,
     })
 }
 

@@ -9,8 +9,8 @@ use toolhub_core::{Effect, EventKind, Outcome, RawJson, RawObject, ToolCall, Too
 
 use crate::desk::Desk;
 use crate::fill_in::{Results, fill_in};
-use crate::plan::{Plan, Slot, Step, StepId};
 use crate::step_result::StepResult;
+use toolhub_planner::plan::{Plan, Slot, Step, StepId};
 
 /// Maximum number of concurrent steps.
 const AT_ONCE: usize = 8;

@@ -7,8 +7,8 @@ use toolhub_core::RawJson;
 use toolhub_core::lang::LocalizedText;
 
 use crate::found_id::{first_id, is_id};
-use crate::plan::{Slot, StepId};
 use crate::step_result::StepResult;
+use toolhub_planner::plan::{Slot, StepId};
 
 /// Results of steps by step id.
 pub(crate) type Results<'a> = HashMap<&'a str, &'a StepResult>;
@@ -162,7 +162,7 @@ mod tests {
 
     use std::time::Duration;
 
-    use crate::plan::StepId;
+    use toolhub_planner::plan::StepId;
 
     fn came_to(text: &str) -> StepResult {
         StepResult {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use crate::plan::{Plan, Slot, Step};
+use toolhub_planner::plan::{Plan, Slot, Step};
 
 /// Placeholder for an argument whose value is the result of an earlier step.
 pub const RESULT: &str = "<result>";
@@ -152,7 +152,7 @@ mod tests {
     use toolhub_core::{RawJson, ToolName};
 
     use super::*;
-    use crate::plan::StepId;
+    use toolhub_planner::plan::StepId;
 
     fn plan(calls: &[(&str, &str)]) -> Plan {
         let step = |(tool, arguments): &(&str, &str)| Step {

@@ -6,7 +6,6 @@ mod allowed;
 mod allowed_finder;
 mod answer;
 mod call_tool;
-mod caution;
 mod change_summary;
 mod desk;
 mod execute;
@@ -17,10 +16,8 @@ pub mod judge;
 mod model_plan;
 mod model_talk;
 mod named_call;
-pub mod plan;
 pub mod prompt;
 mod rounds;
-pub mod rules;
 mod server_choice;
 mod step_result;
 mod withheld;
@@ -30,9 +27,9 @@ pub use allowed::Allowed;
 pub use answer::Answer;
 pub use change_summary::ChangeSummary;
 pub use desk::{AgreedBefore, Budget, Consent, Desk, NobodyThere, Permission};
-pub use plan::{Plan, Step, StepId};
 pub use server_choice::ServerChoice;
 pub use step_result::StepResult;
+pub use toolhub_planner::plan::{Plan, Step, StepId};
 
 /// The current date in the local time zone.
 pub fn today() -> jiff::civil::Date {

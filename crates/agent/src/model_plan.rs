@@ -8,7 +8,7 @@ use toolhub_core::{RawJson, RawObject, ToolName};
 
 use crate::desk::Desk;
 use crate::model_talk::{ModelTalk, NoReply};
-use crate::plan::{Complexity, Plan, Slot, Step, StepId};
+use toolhub_planner::plan::{Complexity, Plan, Slot, Step, StepId};
 
 /// Maximum number of steps of a plan.
 const STEPS: usize = 12;

@@ -7,8 +7,8 @@ use serde_json::Value;
 use toolhub_core::RawJson;
 
 use crate::allowed::Allowed;
-use crate::plan::{Complexity, Plan, Slot, Step, StepId};
 use crate::server_choice::ServerChoice;
+use toolhub_planner::plan::{Complexity, Plan, Slot, Step, StepId};
 
 const VERBS: [&str; 10] = ["use", "call", "run", "invoke", "execute", "使用", "调用", "运行", "执行", "用"];
 const JOINING: [&str; 9] = ["with", "and", "to", "then with", "参数", "和", "以及", "并且", "为"];

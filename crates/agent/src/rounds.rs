@@ -14,8 +14,8 @@ use crate::call_tool::{self, CallTarget};
 use crate::desk::Desk;
 use crate::execute::finished;
 use crate::model_talk::{ModelTalk, NoReply};
-use crate::plan::{Complexity, Step, StepId};
 use crate::step_result::StepResult;
+use toolhub_planner::plan::{Complexity, Step, StepId};
 
 /// Maximum number of calls run per reply; further calls are dropped.
 const CALLS: usize = 16;

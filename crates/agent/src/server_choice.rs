@@ -11,7 +11,7 @@ use toolhub_core::{CallBy, RawJson, Source, ToolCall, ToolName};
 use toolhub_engine::{Catalog, Entry, Policy, SourceFilter};
 
 use crate::call_tool;
-use crate::plan::{Plan, Step, Unproven};
+use toolhub_planner::plan::{Plan, Step, Unproven};
 
 /// Maximum number of tools of a server listed in an answer.
 const SHOWN_TOOLS: usize = 8;

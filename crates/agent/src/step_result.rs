@@ -6,7 +6,7 @@ use toolhub_core::lang::{Lang, Localize as _, LocalizedText};
 use toolhub_core::outcome::Verification;
 use toolhub_core::{Outcome, RawJson, RawObject, Source, ToolName, ToolOutput};
 
-use crate::plan::StepId;
+use toolhub_planner::plan::StepId;
 
 /// The result of a step.
 #[derive(Debug, Clone)]

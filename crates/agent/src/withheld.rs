@@ -3,8 +3,8 @@
 use toolhub_core::RawJson;
 use toolhub_core::lang::{Lang, Localize as _, LocalizedText};
 
-use crate::plan::{Plan, Slot, Step};
 use crate::server_choice::ServerChoice;
+use toolhub_planner::plan::{Plan, Slot, Step};
 
 /// For each changing step of a plan that is held back, the message shown instead of running it.
 pub(crate) fn offered(plan: &Plan, servers: ServerChoice<'_>) -> Vec<LocalizedText> {
@@ -94,7 +94,7 @@ mod tests {
     use toolhub_core::ToolName;
 
     use super::*;
-    use crate::plan::{Complexity, StepId};
+    use toolhub_planner::plan::{Complexity, StepId};
 
     #[test]
     fn calls_are_quoted_for_a_shell() {

@@ -2,9 +2,10 @@
 
 use std::time::SystemTime;
 
+use crate::boxed::BoxFuture;
 use crate::json::RawJson;
-use crate::ports::{BoxFuture, StoreError};
 use crate::source::Source;
+use crate::store_error::StoreError;
 use crate::tool::ToolName;
 
 /// An approved definition.

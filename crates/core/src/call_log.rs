@@ -8,65 +8,17 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use sha2::{Digest as _, Sha256};
 
+use crate::boxed::BoxFuture;
 use crate::call::CallId;
 use crate::error::{Effect, ToolError};
 use crate::json::{RawJson, RawObject};
 use crate::lang::LocalizedText;
 use crate::outcome::{AttemptEnd, AttemptRecord};
-use crate::ports::{BoxFuture, StoreError};
+pub use crate::record_id::RecordId;
 use crate::source::Source;
 use crate::statistics::ToolStatistics;
+use crate::store_error::StoreError;
 use crate::tool::ToolName;
-
-/// Identifies a recorded call, and is the handle of its full result. Unlike a call id, which the caller may choose,
-/// it is unique across machines; it sorts by time.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct RecordId(Arc<str>);
-
-/// Crockford's base 32 alphabet: unambiguous characters in ASCII order.
-const LETTERS: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
-
-impl RecordId {
-    /// Wraps a stored id.
-    pub fn new(id: impl Into<Arc<str>>) -> Self {
-        Self(id.into())
-    }
-
-    /// Creates an id from the time in milliseconds, a counter, and a random number per process.
-    pub fn generate() -> Self {
-        Self::at(SystemTime::now())
-    }
-
-    /// Creates an id for a known time.
-    pub fn at(now: SystemTime) -> Self {
-        static COUNT: AtomicU64 = AtomicU64::new(0);
-        static PROCESS: LazyLock<u64> = LazyLock::new(|| RandomState::new().hash_one(std::process::id()));
-        let since = now.duration_since(UNIX_EPOCH).unwrap_or_default();
-        let millis = since.as_secs().saturating_mul(1000) + u64::from(since.subsec_millis());
-        let count = COUNT.fetch_add(1, Ordering::Relaxed);
-        let mut id = [0; 18];
-        let (time, rest) = id.split_at_mut(9);
-        let (counted, process) = rest.split_at_mut(3);
-        for (mut number, letters) in [(millis, time), (count, counted), (*PROCESS, process)] {
-            for letter in letters.iter_mut().rev() {
-                *letter = LETTERS[(number & 31) as usize];
-                number >>= 5;
-            }
-        }
-        Self(std::str::from_utf8(&id).unwrap_or_default().into())
-    }
-
-    /// The id as text.
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-}
-
-impl fmt::Display for RecordId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
 
 /// The status of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -4,8 +4,8 @@ use std::fmt;
 use std::ops::Deref;
 use std::sync::Arc;
 
+use crate::boxed::BoxFuture;
 use crate::json::{RawJson, RawObject};
-use crate::ports::BoxFuture;
 use crate::trace::TraceContext;
 
 /// The response to a request: a result, or the code and message of an error.

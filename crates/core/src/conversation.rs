@@ -2,7 +2,8 @@
 
 use std::time::SystemTime;
 
-use crate::ports::{BoxFuture, StoreError};
+use crate::boxed::BoxFuture;
+use crate::store_error::StoreError;
 
 /// The author of a turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

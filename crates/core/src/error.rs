@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::json::RawJson;
 use crate::lang::{Lang, Localize, LocalizedText};
-use crate::outcome::ToolOutput;
+use crate::output::ToolOutput;
 use crate::source::{ServerId, Source};
 use crate::tool::ToolName;
 

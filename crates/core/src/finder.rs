@@ -1,7 +1,7 @@
 //! Tool search: results and their scores. Implementations define the ranking.
 
+use crate::boxed::BoxFuture;
 use crate::json::RawObject;
-use crate::ports::BoxFuture;
 use crate::tool::Tool;
 
 /// A search hit.

@@ -2,6 +2,7 @@
 
 pub mod access_record;
 pub mod approval;
+mod boxed;
 pub mod call;
 pub mod call_log;
 pub mod caller;
@@ -20,13 +21,16 @@ pub mod model;
 pub mod name_tables;
 mod oauth_spec;
 pub mod outcome;
+mod output;
 pub mod ports;
 mod process_sandbox;
 pub mod read_buffer;
+mod record_id;
 pub mod schema_keywords;
 mod secret;
 pub mod source;
 pub mod statistics;
+mod store_error;
 pub mod text;
 pub mod tool;
 pub mod trace;

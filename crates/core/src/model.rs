@@ -3,11 +3,11 @@
 
 use std::time::Duration;
 
+use crate::boxed::BoxFuture;
 use crate::call::CallId;
 use crate::error::Seconds;
 use crate::json::RawJson;
 use crate::lang::{Lang, Localize, LocalizedText};
-use crate::ports::BoxFuture;
 use crate::tool::ToolName;
 
 /// A tool as offered to a model.

@@ -1,11 +1,10 @@
 //! The traits between the crates: the engine's interfaces to sources, stores and event sinks.
 
-use std::future::Future;
-use std::pin::Pin;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use crate::approval::Approvals;
+pub use crate::boxed::{BoxFuture, boxed};
 use crate::call::{CallId, ToolCall};
 use crate::call_log::{CallHistory, CallLog};
 use crate::caller::CallerHandle;
@@ -16,22 +15,8 @@ use crate::json::RawJson;
 use crate::lang::{Lang, Localize, LocalizedText};
 use crate::outcome::{Outcome, ToolOutput, Verification};
 use crate::source::{ServerId, Source};
+pub use crate::store_error::StoreError;
 use crate::tool::{Tool, ToolName};
-
-/// A boxed future, for object-safe traits.
-pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
-
-/// Boxes a future. The allocation is made first and the future constructed in place, which avoids copying a large
-/// future from the stack.
-#[inline]
-pub fn boxed<'a, T, F>(make: impl FnOnce() -> F) -> BoxFuture<'a, T>
-where
-    F: Future<Output = T> + Send + 'a,
-{
-    let room = Box::<F>::new_uninit();
-    let made: Box<F> = Box::write(room, make());
-    Box::into_pin(made)
-}
 
 /// Receives events. Must not block.
 pub trait EventSink: Send + Sync {
@@ -188,18 +173,6 @@ pub struct CachedOffers {
     pub listed_at: SystemTime,
     /// The raw items.
     pub items: Vec<RawJson>,
-}
-
-/// The error of a store that could not be read or written.
-#[derive(Debug, thiserror::Error)]
-#[error("{}", self.localize(Lang::En))]
-pub struct StoreError(pub LocalizedText);
-
-impl Localize for StoreError {
-    fn localize(&self, lang: Lang) -> String {
-        let why = self.0.localize(lang);
-        lang.choose(format!("the store failed: {why}"), format!("存储出错：{why}"))
-    }
 }
 
 /// Persistent storage of tool lists.

@@ -1,7 +1,6 @@
 //! The parts of MCP that the client side and the gateway share: messages, the scanner that reads them, the protocol eras, and the
 //! errors of requests. Payloads are kept as raw JSON, so that unknown members are preserved. No connections are opened here.
 
-mod cached_head;
 pub mod era;
 mod error;
 #[cfg(any(test, feature = "fuzzing"))]
@@ -14,7 +13,6 @@ pub mod scan;
 pub mod wire;
 pub mod worker;
 
-pub use cached_head::CachedHead;
 pub use era::Era;
 pub use error::McpError;
 pub use length_prefixed::length_prefixed;

@@ -25,10 +25,11 @@ use tokio::net::TcpStream;
 use tokio_util::io::poll_read_buf;
 use toolhub_core::read_buffer::with_read_buffer;
 use toolhub_core::write_buffer::WriteBuffer;
+use toolhub_http1::{LAST_CHUNK, write_chunk};
 use toolhub_mcp_gateway::{Body, Events, Principal, Reply, Resource};
 
 use self::head::{Found, Known, Missing};
-use self::written::{END, LONG, Written, chunk};
+use self::written::{LONG, Written};
 use crate::body::MAX_UNCOUNTED;
 use crate::connection::{Answering, Order, Standing};
 use crate::request_record::RequestRecord;
@@ -219,7 +220,7 @@ impl Short<'_> {
             });
             let event = match next.await {
                 None => return false,
-                Some(None) => return self.write(stream, &mut [IoSlice::new(END)]).await && !last,
+                Some(None) => return self.write(stream, &mut [IoSlice::new(LAST_CHUNK)]).await && !last,
                 Some(Some(event)) => event,
             };
             if let Some(account) = &mut account {
@@ -233,9 +234,7 @@ impl Short<'_> {
                 unread = permit;
             }
             out = WriteBuffer::acquire();
-            if !event.is_empty() {
-                chunk(&event, &mut out);
-            }
+            write_chunk(&event, &mut out);
         }
     }
 

@@ -1,22 +1,14 @@
 //! Serializes responses on the fast path.
 
-use std::cell::RefCell;
-use std::io::Write as _;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::Instant;
 
 use http::StatusCode;
-use jiff::Timestamp;
-use jiff::fmt::rfc2822::DateTimePrinter;
 use toolhub_core::Digits;
+use toolhub_http1::{write_content_length, write_date, write_header, write_status_line};
 use toolhub_mcp_gateway::Body;
 
 /// Bodies longer than this are not copied behind the head but written separately.
 pub(super) const LONG: usize = 16 << 10;
-
-thread_local! {
-    /// The formatted date, and the time until which it is valid.
-    static DATE: RefCell<Option<(Instant, String)>> = const { RefCell::new(None) };
-}
 
 /// The head of a response.
 pub(super) struct Written<'a> {
@@ -35,9 +27,7 @@ impl Written<'_> {
         if length > 0 {
             out.extend_from_slice(b"content-type: application/json\r\n");
         }
-        out.extend_from_slice(b"content-length: ");
-        out.extend_from_slice(Digits::of(length as u64).as_str().as_bytes());
-        out.extend_from_slice(b"\r\n\r\n");
+        write_content_length(Digits::of(length as u64).as_str(), out);
         if length <= LONG {
             body.parts().iter().for_each(|part| out.extend_from_slice(part.as_bytes()));
         }
@@ -54,59 +44,22 @@ impl Written<'_> {
     }
 
     fn beginning(&self, out: &mut Vec<u8>) {
-        match self.status {
-            200 => out.extend_from_slice(b"HTTP/1.1 200 OK\r\n"),
-            other => {
-                let status = StatusCode::from_u16(other).unwrap_or(StatusCode::OK);
-                let reason = status.canonical_reason().unwrap_or_default();
-                let _ = write!(out, "HTTP/1.1 {} {reason}\r\n", status.as_u16());
-                if status == StatusCode::TOO_MANY_REQUESTS {
-                    out.extend_from_slice(b"retry-after: 1\r\n");
-                }
-            }
+        let status = StatusCode::from_u16(self.status).unwrap_or(StatusCode::OK);
+        write_status_line(status, out);
+        if status == StatusCode::TOO_MANY_REQUESTS {
+            write_header("retry-after", b"1", out);
         }
-        date(self.now, out);
+        write_date(self.now, out);
         // Skips values that are not valid in a header.
         if let Some(session) =
             self.session.filter(|session| session.bytes().all(|byte| byte.is_ascii_graphic()))
         {
-            let _ = write!(out, "mcp-session-id: {session}\r\n");
+            write_header("mcp-session-id", session.as_bytes(), out);
         }
         if self.last {
             out.extend_from_slice(b"connection: close\r\n");
         }
     }
-}
-
-/// Writes one chunk of a chunked body.
-pub(super) fn chunk(text: &str, out: &mut Vec<u8>) {
-    let _ = write!(out, "{:x}\r\n", text.len());
-    out.extend_from_slice(text.as_bytes());
-    out.extend_from_slice(b"\r\n");
-}
-
-/// The last chunk of a chunked body.
-pub(super) const END: &[u8] = b"0\r\n\r\n";
-
-/// Writes the `Date` header, whose value is formatted once per second.
-fn date(now: Instant, out: &mut Vec<u8>) {
-    DATE.with_borrow_mut(|kept| {
-        let text = match kept {
-            Some((until, text)) if now < *until => text,
-            kept => &kept.insert(written_date(now)).1,
-        };
-        out.extend_from_slice(b"date: ");
-        out.extend_from_slice(text.as_bytes());
-        out.extend_from_slice(b"\r\n");
-    });
-}
-
-fn written_date(now: Instant) -> (Instant, String) {
-    let time = SystemTime::now();
-    let into = time.duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.subsec_nanos());
-    let left = Duration::from_secs(1) - Duration::from_nanos(into.into());
-    let stamp = Timestamp::try_from(time).unwrap_or_default();
-    (now + left, DateTimePrinter::new().timestamp_to_rfc9110_string(&stamp).unwrap_or_default())
 }
 
 #[cfg(test)]
@@ -123,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn answers_are_written_as_http_wants_them() {
+    fn writes_heads_and_short_bodies() {
         let text = written(200, None, &Body::Text("{\"a\":1}".into()));
         let (head, body) = text.split_once("\r\n\r\n").unwrap();
         assert_eq!(body, "{\"a\":1}");
@@ -146,12 +99,5 @@ mod tests {
             "{text}"
         );
         assert!(!written(200, Some("a\r\nb: c"), &Body::None).contains("b: c"));
-    }
-
-    #[test]
-    fn chunks_tell_their_lengths() {
-        let mut out = Vec::new();
-        chunk(&"é".repeat(10), &mut out);
-        assert_eq!(String::from_utf8(out).unwrap(), format!("14\r\n{}\r\n", "é".repeat(10)));
     }
 }

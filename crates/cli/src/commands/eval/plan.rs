@@ -7,12 +7,12 @@ use jiff::Zoned;
 use jiff::civil::Date;
 use serde::Deserialize;
 use toolhub_agent::judge::{Expected, RESULT, Verdict, judge, judge_offered, wrong_changes};
-use toolhub_agent::plan::{Plan, Slot, Step};
-use toolhub_agent::rules::{self, Candidates};
 use toolhub_core::finder::{SearchHit, SearchResult};
 use toolhub_core::lang::Localize as _;
 use toolhub_core::{Lang, RawJson, RawObject, Tool};
 use toolhub_engine::Tagger;
+use toolhub_planner::Candidates;
+use toolhub_planner::plan::{Plan, Slot, Step};
 use toolhub_search::{Index, Request, Settings};
 
 use crate::app::App;
@@ -141,11 +141,11 @@ fn read_tools(args: &EvalPlanArgs, lang: Lang) -> Result<Vec<Tool>, UsageError> 
 
 fn plan(request: &str, index: &Index, today: Date) -> Plan {
     let mut candidates = Candidates::default();
-    for part in rules::sub_requests(request) {
+    for part in toolhub_planner::sub_requests(request) {
         let search = search(index, &part, FOUND);
         candidates.add(part, search);
     }
-    rules::plan(request, &candidates, today)
+    toolhub_planner::plan(request, &candidates, today)
 }
 
 /// Searches the tools for a request or a part of one.

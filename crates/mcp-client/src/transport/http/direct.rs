@@ -23,13 +23,13 @@ use toolhub_core::lang::LocalizedText;
 use toolhub_core::read_buffer::with_read_buffer;
 use toolhub_core::worker::PerWorker;
 use toolhub_core::write_buffer::WriteBuffer;
+use toolhub_http1::{CachedResponse, Framing, FramingError, Part, ResponseHead, write_content_length};
 use toolhub_mcp_wire::McpError;
 use toolhub_oauth::http_client::root_cause;
 use url::Url;
 
 use super::answer::{read_body, too_large};
 use super::connect::{ConnectError, Stream, has_proxy};
-use super::framing::{Framing, FramingError, Head, Known, Part};
 use crate::transport::MAX_RESULT_BYTES;
 
 /// Maximum number of idle connections per worker, and the idle timeout.
@@ -57,7 +57,7 @@ pub(super) struct DirectClient {
     /// one.
     idle: PerWorker<Mutex<Vec<Wire>>>,
     /// The head of the last response. Responses repeat it over all connections.
-    known: PerWorker<Mutex<Option<Box<Known>>>>,
+    known: PerWorker<Mutex<Option<Box<CachedResponse>>>>,
 }
 
 /// A connection and its unread bytes.
@@ -72,7 +72,7 @@ struct Wire {
 /// A response.
 pub(super) enum Answer {
     /// The complete response, and its connection.
-    Whole(Head, Bytes, Kept),
+    Whole(ResponseHead, Bytes, Kept),
     /// The head, and the body as a stream.
     Stream(Response),
 }
@@ -126,7 +126,7 @@ impl Answer {
     }
 }
 
-fn response(head: &Head, body: Body) -> Response {
+fn response(head: &ResponseHead, body: Body) -> Response {
     let mut whole = http::Response::new(body);
     (*whole.status_mut(), *whole.headers_mut()) = (head.status, head.headers());
     Response::from(whole)
@@ -182,13 +182,13 @@ impl Wire {
     }
 
     /// Reads the head of a response.
-    async fn head(&mut self, direct: &DirectClient) -> Result<Head, McpError> {
+    async fn head(&mut self, direct: &DirectClient) -> Result<ResponseHead, McpError> {
         loop {
             if !self.more().await.map_err(|error| lost(&error))? {
                 return Err(lost(&broken_off()));
             }
             let mut known = direct.known.current().lock().unwrap_or_else(PoisonError::into_inner);
-            if let Some(head) = Head::take(&mut self.there, &mut known).map_err(unreadable)? {
+            if let Some(head) = ResponseHead::take(&mut self.there, &mut known).map_err(unreadable)? {
                 return Ok(head);
             }
         }
@@ -372,10 +372,7 @@ impl DirectClient {
         if self.disabled.load(Ordering::Relaxed) {
             return Ok(None);
         }
-        let length = Digits::of(body.len() as u64);
-        for part in ["content-length: ", length.as_str(), "\r\n\r\n"] {
-            head.extend_from_slice(part.as_bytes());
-        }
+        write_content_length(Digits::of(body.len() as u64).as_str(), &mut head);
         let parts = if body.len() <= SHORT {
             head.extend_from_slice(body.as_bytes());
             [&head[..], &[]]
@@ -413,17 +410,17 @@ impl DirectClient {
             return Box::pin(self.odd_answer(head, wire)).await;
         }
         let body = wire.body(head.body).await?;
-        let kept = Kept::of(head.stays, wire);
+        let kept = Kept::of(head.reusable, wire);
         Ok(Answer::Whole(head, body, kept))
     }
 
     /// Reads a response that is not plain JSON.
-    async fn odd_answer(self: &Arc<Self>, head: Head, mut wire: Wire) -> Result<Answer, McpError> {
+    async fn odd_answer(self: &Arc<Self>, head: ResponseHead, mut wire: Wire) -> Result<Answer, McpError> {
         let headers = head.headers();
         let kind = headers.get(CONTENT_TYPE).map(HeaderValue::as_bytes).unwrap_or_default();
         let endless = b"text/event-stream";
         if kind.get(..endless.len()).is_some_and(|kind| kind.eq_ignore_ascii_case(endless)) {
-            let home = head.stays.then(|| Arc::clone(self));
+            let home = head.reusable.then(|| Arc::clone(self));
             let coming = Coming { wire: Some(wire), framing: head.body, home };
             return Ok(Answer::Stream(response(&head, Body::wrap(coming))));
         }
@@ -431,7 +428,7 @@ impl DirectClient {
         if headers.contains_key(CONTENT_ENCODING) {
             return Ok(Answer::Stream(unpacked(response(&head, Body::from(body))).await?));
         }
-        let kept = Kept::of(head.stays, wire);
+        let kept = Kept::of(head.reusable, wire);
         Ok(Answer::Whole(head, body, kept))
     }
 

@@ -4,7 +4,6 @@ pub(super) mod answer;
 pub(crate) mod client;
 mod connect;
 mod direct;
-mod framing;
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) mod fuzzing;
 mod request_head;

@@ -6,6 +6,7 @@ use reqwest::header::{
 };
 
 use toolhub_core::write_buffer::WriteBuffer;
+use toolhub_http1::write_header;
 use toolhub_mcp_wire::era::MODERN;
 use toolhub_mcp_wire::headers::{encode, is_plain};
 
@@ -47,20 +48,20 @@ impl RequestHead {
         let configured = headers.iter().filter(|(name, _)| !ours.contains(name) && !is_of_protocol(name));
         let mut lines = format!("POST {} HTTP/1.1\r\n", direct.target).into_bytes();
         for (name, value) in configured {
-            line(&mut lines, name.as_str(), value.as_bytes());
+            write_header(name.as_str(), value.as_bytes(), &mut lines);
         }
         if !headers.contains_key(HOST) {
-            line(&mut lines, "host", direct.authority.as_bytes());
+            write_header("host", direct.authority.as_bytes(), &mut lines);
         }
         if !headers.contains_key(USER_AGENT) {
-            line(&mut lines, "user-agent", toolhub_oauth::http_client::USER_AGENT.as_bytes());
+            write_header("user-agent", toolhub_oauth::http_client::USER_AGENT.as_bytes(), &mut lines);
         }
-        line(&mut lines, "content-type", b"application/json");
-        line(&mut lines, "accept", b"application/json, text/event-stream");
+        write_header("content-type", b"application/json", &mut lines);
+        write_header("accept", b"application/json, text/event-stream", &mut lines);
         let said = [("mcp-session-id", &self.session), ("mcp-protocol-version", &self.version)];
         for (name, value) in said {
             if let Some(value) = value.as_deref().filter(|value| is_plain(value)) {
-                line(&mut lines, name, value.as_bytes());
+                write_header(name, value.as_bytes(), &mut lines);
             }
         }
         self.lines = lines;
@@ -73,14 +74,14 @@ impl RequestHead {
         head.extend_from_slice(&self.lines);
         let Some(request) = about.filter(|_| self.is_modern()) else { return head };
         if is_plain(request.method) {
-            line(&mut head, "mcp-method", request.method.as_bytes());
+            write_header("mcp-method", request.method.as_bytes(), &mut head);
         }
         if let Some(name) = request.name {
-            line(&mut head, "mcp-name", encode(name).as_bytes());
+            write_header("mcp-name", encode(name).as_bytes(), &mut head);
         }
         for (name, value) in request.headers {
             if is_name(name) && is_plain(value) {
-                line(&mut head, name, value.as_bytes());
+                write_header(name, value.as_bytes(), &mut head);
             }
         }
         head
@@ -110,10 +111,4 @@ fn is_of_protocol(name: &HeaderName) -> bool {
 fn is_name(name: &str) -> bool {
     let fits = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
     !name.is_empty() && (name.bytes().all(fits) || name.parse::<HeaderName>().is_ok())
-}
-
-fn line(to: &mut Vec<u8>, name: &str, value: &[u8]) {
-    for part in [name.as_bytes(), b": ", value, b"\r\n"] {
-        to.extend_from_slice(part);
-    }
 }

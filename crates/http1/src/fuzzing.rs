@@ -1,0 +1,114 @@
+//! Fuzz targets: each takes arbitrary bytes and asserts invariants. `cargo xtask fuzz` runs them with coverage guidance; the
+//! tests here run each on its seeds and some thousand mutations of them.
+
+#[path = "../../../fuzz/shared/hyper_client.rs"]
+pub(crate) mod hyper_client;
+#[path = "../../../fuzz/shared/hyper_peer.rs"]
+pub(crate) mod hyper_peer;
+#[cfg(test)]
+#[path = "../../../fuzz/shared/mutator.rs"]
+mod mutator;
+
+use bytes::BytesMut;
+use http::HeaderMap;
+use hyper_peer::pieces;
+
+use crate::{CachedResponse, FramingError, Part, ResponseHead};
+
+/// A response as our client reads it.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Answer {
+    head: Option<(String, HeaderMap)>,
+    body: Vec<u8>,
+    complete: bool,
+    /// Whether the connection would be reused.
+    reusable: bool,
+    /// The unread bytes.
+    rest: Vec<u8>,
+}
+
+/// Reads one response as the client does; `Err` if it is rejected.
+fn read(
+    input: &[&[u8]],
+    known: &mut Option<Box<CachedResponse>>,
+    closes: bool,
+) -> Result<Answer, FramingError> {
+    let (mut there, mut coming) = (BytesMut::new(), input.iter());
+    let mut answer = Answer::default();
+    let head = loop {
+        match ResponseHead::take(&mut there, known)? {
+            Some(head) => break head,
+            None => match coming.next() {
+                Some(piece) => there.extend_from_slice(piece),
+                None => return Ok(answer),
+            },
+        }
+    };
+    answer.head = Some((head.status.as_str().to_owned(), head.headers()));
+    let mut framing = head.body;
+    answer.complete = loop {
+        match framing.take(&mut there)? {
+            Part::Data(data) => answer.body.extend_from_slice(&data),
+            Part::End => break true,
+            Part::Wait => match coming.next() {
+                Some(piece) => there.extend_from_slice(piece),
+                None => break closes && framing.ends_with_connection(),
+            },
+        }
+    };
+    coming.for_each(|piece| there.extend_from_slice(piece));
+    answer.reusable = answer.complete && head.reusable && there.is_empty() && !closes;
+    answer.rest = there.to_vec();
+    Ok(answer)
+}
+
+/// Checks that hyper accepts every response that our client accepts, with the same status, headers and body, and that hyper
+/// reuses the connection if ours does. A cached head makes no difference.
+pub fn client_answers(data: &[u8]) {
+    let mut known = None;
+    let (mut rest, mut answers) = (data.to_vec(), 0);
+    while !rest.is_empty() && answers < 8 {
+        let (cut, whole) = (pieces(&rest), [&rest[..]]);
+        let mut last = Err(FramingError(String::new()));
+        for (input, closes) in [(&cut[..], false), (&whole, false), (&cut, true)] {
+            let ours = read(input, &mut None, closes);
+            assert_eq!(read(input, &mut known, closes), ours, "with and without a cached head");
+            if let Ok(ours) = &ours {
+                compare(ours, &hyper_client::answer(input, closes));
+            }
+            last = ours;
+        }
+        // The remaining bytes are read as if they arrived on another connection.
+        rest = last.map(|answer| answer.rest).unwrap_or_default();
+        answers += 1;
+    }
+}
+
+fn compare(ours: &Answer, theirs: &hyper_client::Answer) {
+    let Some((status, headers)) = &ours.head else { return };
+    assert!(theirs.message.is_some(), "hyper refuses the head: {ours:?}");
+    let Some(message) = &theirs.message else { return };
+    assert_eq!((status, &without_length(headers)), (&message.start, &without_length(&message.headers)));
+    assert_eq!(ours.body.escape_ascii().to_string(), message.body.escape_ascii().to_string());
+    if ours.complete {
+        assert!(message.complete && !theirs.failed, "hyper does not accept this: {ours:?}");
+    }
+    assert!(!ours.reusable || theirs.reusable, "hyper would not keep the connection: {ours:?}");
+}
+
+/// Removes `Content-Length`: the body is compared instead.
+fn without_length(headers: &HeaderMap) -> HeaderMap {
+    let mut headers = headers.clone();
+    headers.remove("content-length");
+    headers
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn client_answers_hold_for_mutated_seeds() {
+        mutator::run("client_answers", 8_000, client_answers);
+    }
+}

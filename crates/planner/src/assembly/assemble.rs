@@ -1,0 +1,408 @@
+//! Assembles a plan: decides which clauses are steps and which only add details, and reports what is missing.
+
+use jiff::civil::Date;
+use toolhub_core::RawJson;
+
+use crate::assembly::coverage::{self, Part, Unused};
+use crate::assembly::fan;
+use crate::assembly::inherit;
+use crate::assembly::problem;
+use crate::assembly::unserved;
+use crate::lexer::mention::{Reading, Value};
+use crate::lexer::split::{self, Clause};
+use crate::plan::{Complexity, Plan, Slot, Step, StepId, Unfinished, Unproven};
+use crate::proof::proof::Claim;
+use crate::selection::candidates::Candidates;
+use crate::selection::choose;
+use crate::selection::choose::{Choice, Chooser, Schemas};
+use crate::selection::probe;
+use crate::selection::verb_class;
+use crate::values::candidate::{Candidate, Given};
+use crate::values::parameter::{Parameter, Shape};
+use crate::values::role::Role;
+
+/// Score by which a proven tool may be below an unproven one and still be preferred.
+const LESS: f32 = 1.0;
+
+/// A step under construction.
+struct Draft {
+    choice: Choice,
+    clause: Clause,
+}
+
+impl Draft {
+    /// All calls of this step, each with the start of the text that contains its arguments.
+    fn calls(&self, text: &str, today: Date) -> Vec<(usize, Choice)> {
+        let reading = Reading::of(&text[self.clause.start..self.clause.end], today);
+        fan::out(&self.choice, &reading).into_iter().map(|call| (self.clause.start, call)).collect()
+    }
+}
+
+/// Plans a text with normalised (half-width) characters.
+pub(crate) fn assemble(text: &str, candidates: &Candidates, today: Date) -> Plan {
+    let reading = Reading::of(text, today);
+    let about = choose::wish(&reading);
+    let mut chooser = Chooser { candidates, schemas: Schemas::default(), about };
+    let clauses = split::clauses(&reading);
+    if let Some((rest, parts)) = crate::selection::foreign::split(text, &clauses, candidates) {
+        let mut plan = assemble(text[rest.start..rest.end].trim(), candidates, today);
+        if !plan.steps.is_empty() {
+            plan.unserved.extend(parts);
+            return plan;
+        }
+    }
+    let mut drafts: Vec<Draft> = Vec::new();
+    let mut unfinished: Vec<Draft> = Vec::new();
+    if clauses.len() > 1 {
+        (drafts, unfinished) = by_clause(text, &clauses, &mut chooser, today);
+    }
+    if drafts.len() < 2 {
+        let whole = Clause { start: 0, end: text.len() };
+        if let Some(choice) = chooser.choose(&reading, text, &[]) {
+            // A read-only request in one clause is not replaced by an unproven change.
+            let looks = drafts.iter().any(|draft| verb_class::is_harmless(&draft.choice));
+            let unproven = !verb_class::is_harmless(&choice) && {
+                let calls = fan::out(&choice, &reading);
+                !Claim { reading: &reading, calls: &calls }.doubts().is_empty()
+            };
+            let better = (choice.is_whole()
+                && !(looks && unproven)
+                && !drafts.iter().any(|draft| says_as_much(draft, &choice, &reading)))
+                || drafts.is_empty();
+            if better {
+                let own = vec![Draft { choice, clause: whole }];
+                (drafts, unfinished) =
+                    if own[0].choice.is_whole() { (own, Vec::new()) } else { (Vec::new(), own) };
+            }
+        }
+    }
+    prefer_proven(&mut drafts, &mut unfinished, text, today);
+    let mut plan = Plan::default();
+    for draft in &drafts {
+        add(&mut plan, draft, text, today);
+    }
+    for draft in &unfinished {
+        refuse(&mut plan, draft);
+    }
+    if plan.problems.is_empty() {
+        let calls: Vec<(usize, Choice)> = drafts.iter().flat_map(|draft| draft.calls(text, today)).collect();
+        let parts: Vec<Part<'_>> =
+            calls.iter().map(|(start, choice)| Part { start: *start, choice }).collect();
+        if !parts.is_empty() {
+            let unused = coverage::unused(text, &parts, &reading);
+            let mut against = parts.iter().filter_map(|part| {
+                unused.objection(part.choice.tool.name().as_str(), chooser.trace(part.choice))
+            });
+            match against.next() {
+                Some(objection) => plan = Plan { problems: vec![objection], ..Plan::default() },
+                None => {
+                    plan.doubts.extend(unused.doubt());
+                    plan.confidence = Some(confidence(&unused));
+                }
+            }
+        }
+    }
+    if plan.steps.is_empty() && plan.problems.is_empty() {
+        plan.problems.push(problem::no_tool(text.trim()));
+    }
+    if !plan.steps.is_empty() {
+        plan.unserved = unserved::parts(text, &clauses, &served(&drafts, text, today));
+        // Read-only steps that were all made from unserved parts do not serve the request.
+        let instead = |step: &Step| plan.unserved.iter().any(|part| part.contains(step.description.as_str()));
+        if plan.changing.is_empty() && plan.steps.iter().all(instead) {
+            return Plan { problems: vec![problem::no_tool(text.trim())], ..Plan::default() };
+        }
+    }
+    plan
+}
+
+/// Whether the only clause that is a step has every value that the same tool would take from the whole request, so that the
+/// rest of the request does not belong to its arguments.
+fn says_as_much(draft: &Draft, whole: &Choice, reading: &Reading<'_>) -> bool {
+    let clause = draft.clause;
+    let value = |slot: &Option<Candidate>| slot.as_ref().map(|slot| slot.value.clone());
+    let slots = draft.choice.filling.slots.iter().zip(&whole.filling.slots);
+    let differing: Vec<(&Parameter, bool)> = whole
+        .parameters
+        .iter()
+        .zip(slots)
+        .filter(|(_, (own, other))| value(own) != value(other))
+        .map(|(parameter, (own, _))| (parameter, own.is_some()))
+        .collect();
+    // Only open-ended texts may be longer because of words of another part.
+    let reaches = |(parameter, told): &(&Parameter, bool)| {
+        let list = matches!(&parameter.shape, Shape::List(item) if item.shape == Shape::Text);
+        parameter.role == Role::Query
+            || *told && (list || matches!(parameter.role, Role::Text | Role::Name | Role::Other))
+    };
+    draft.choice.tool.name() == whole.tool.name()
+        && draft.choice.is_whole()
+        && !differing.is_empty()
+        && differing.iter().all(reaches)
+        && reading.mentions.iter().all(|mention| {
+            let told = matches!(mention.value, Value::Literal(_) | Value::When(_) | Value::Number(_));
+            let inside = clause.start <= mention.start
+                && mention.end <= clause.end
+                && draft.choice.filling.uses(mention.start - clause.start, mention.end - clause.start);
+            !told || inside || !whole.filling.uses(mention.start, mention.end)
+        })
+}
+
+/// If the chosen tool changes something and is unproven or incomplete, replaces it by the only other tool that the words
+/// prove.
+fn prefer_proven(drafts: &mut Vec<Draft>, unfinished: &mut Vec<Draft>, text: &str, today: Date) {
+    let proven = |draft: &Draft| -> Option<Choice> {
+        let reading = Reading::of(&text[draft.clause.start..draft.clause.end], today);
+        let doubts = |choice: &Choice| {
+            let calls = fan::out(choice, &reading);
+            Claim { reading: &reading, calls: &calls }.doubts()
+        };
+        if verb_class::is_harmless(&draft.choice)
+            || (draft.choice.is_whole() && doubts(&draft.choice).is_empty())
+        {
+            return None;
+        }
+        let near = |rival: &&Choice| {
+            rival.is_whole() && !verb_class::is_harmless(rival) && rival.score + LESS >= draft.choice.score
+        };
+        let mut others = draft.choice.rivals.iter().filter(near).filter(|rival| doubts(rival).is_empty());
+        let rival = others.next()?;
+        others.next().is_none().then(|| rival.clone())
+    };
+    for draft in drafts.iter_mut() {
+        if let Some(choice) = proven(draft) {
+            draft.choice = choice;
+        }
+    }
+    if drafts.is_empty()
+        && let [draft] = unfinished.as_slice()
+        && let Some(choice) = proven(draft)
+    {
+        drafts.push(Draft { choice, clause: draft.clause });
+        unfinished.clear();
+    }
+}
+
+/// The measured share of right plans, by the number of unused words.
+fn confidence(unused: &Unused) -> f64 {
+    match unused.words() {
+        words if words < 0.75 => 0.9,
+        words if words < 2.0 => 0.7,
+        _ => 0.4,
+    }
+}
+
+/// The calls of a plan, each with the start of its text.
+fn served(drafts: &[Draft], text: &str, today: Date) -> Vec<(usize, Choice)> {
+    drafts.iter().flat_map(|draft| draft.calls(text, today)).collect()
+}
+
+/// The clauses that are complete steps, and those with missing arguments.
+fn by_clause(
+    text: &str,
+    clauses: &[Clause],
+    chooser: &mut Chooser<'_>,
+    today: Date,
+) -> (Vec<Draft>, Vec<Draft>) {
+    let mut drafts: Vec<Draft> = Vec::new();
+    let mut unfinished: Vec<Draft> = Vec::new();
+    // Start of the words that no step has used yet.
+    let mut open: Option<usize> = None;
+    for clause in clauses {
+        let own = &text[clause.start..clause.end];
+        let from = open.unwrap_or(clause.start);
+        let scope = Clause { start: from, end: clause.end };
+        let reading = Reading::of(&text[scope.start..scope.end], today);
+        let earlier: Vec<Choice> = drafts.iter().map(|draft| draft.choice.clone()).collect();
+        let earlier: Vec<&Choice> = earlier.iter().collect();
+        let bare = Reading::of(own, Date::ZERO);
+        // `… and the last 3 commits`: without a verb of its own, the clause continues the read-only clause before it.
+        let goes_on = drafts.last().is_some_and(|last| {
+            verb_class::is_harmless(&last.choice) && own.trim_start().starts_with(|c: char| c.is_alphabetic())
+        }) && choose::wish(&bare).speaks_of_own();
+        // 都有哪些工作表？: a question about a thing may have no other verb.
+        let questions = ["哪些", "什么", "多少", "哪几", "几"].iter().any(|word| own.contains(word));
+        let asks = choose::wish(&bare).asks()
+            || !probe::needs(&bare).is_empty()
+            || goes_on
+            || questions && choose::wish(&bare).speaks_of_own();
+        // This clause may contain the missing arguments of an unfinished step.
+        if let Some(begun) = unfinished.last() {
+            let mut again = chooser.again(&begun.choice, &reading);
+            inherit::inherit(&mut again, &text[scope.start..scope.end], &earlier);
+            if again.is_whole() {
+                // `the status and the diff of X`: the clause may also be a step of its own.
+                let other = chooser.choose(&bare, own, &earlier).filter(|other| {
+                    begins_with_article(own) && goes_on_about(&again, other) && asks_again(&again, other)
+                });
+                drafts.push(Draft { choice: again, clause: scope });
+                drafts.extend(other.map(|choice| Draft { choice, clause: *clause }));
+                unfinished.clear();
+                open = None;
+                continue;
+            }
+        }
+        let Some(choice) = chooser.choose(&reading, own, &earlier).filter(|_| asks) else {
+            open = Some(from);
+            continue;
+        };
+        if let Some(last) = drafts.last_mut().filter(|last| adds(&choice, &last.choice)) {
+            join(&mut last.choice, choice);
+            continue;
+        }
+        // 不要了，删掉吧: an action that is stated twice is done once.
+        if drafts.last().is_some_and(|last| repeats(&choice, &last.choice)) {
+            continue;
+        }
+        let whole = choice.is_whole();
+        let draft = Draft { choice, clause: scope };
+        if whole {
+            drafts.push(draft);
+            unfinished.clear();
+            open = None;
+        } else {
+            unfinished.push(draft);
+            open = Some(from);
+        }
+    }
+    // The text after the last step may add details to it.
+    if let (Some(from), Some(last)) = (open, drafts.last_mut())
+        && unfinished.is_empty()
+        && let Some(end) = clauses.last().map(|clause| clause.end).filter(|end| *end > from)
+    {
+        let scope = Clause { start: last.clause.start, end };
+        let reading = Reading::of(&text[scope.start..scope.end], today);
+        let again = chooser.again(&last.choice, &reading);
+        let filled = |choice: &Choice| choice.filling.slots.iter().flatten().count();
+        if again.is_whole() && filled(&again) > filled(&last.choice) {
+            *last = Draft { choice: again, clause: scope };
+        }
+    }
+    (drafts, unfinished)
+}
+
+/// `… and the diff of X`: whether a clause begins with a new noun phrase.
+fn begins_with_article(clause: &str) -> bool {
+    let lower = clause.trim_start().to_lowercase();
+    ["the ", "its ", "their "].iter().any(|word| lower.starts_with(word))
+}
+
+/// Whether both tools are read-only, and the second has all its arguments.
+fn goes_on_about(first: &Choice, second: &Choice) -> bool {
+    verb_class::is_harmless(first)
+        && verb_class::is_harmless(second)
+        && second.is_whole()
+        && !second.is_empty()
+}
+
+/// Whether the second choice is another tool with the same path.
+fn asks_again(first: &Choice, second: &Choice) -> bool {
+    let path = |choice: &Choice| {
+        let mut slots = choice.parameters.iter().zip(&choice.filling.slots);
+        slots
+            .find(|(parameter, _)| parameter.role == Role::Path)
+            .and_then(|(_, slot)| slot.clone())
+            .map(|slot| slot.value)
+    };
+    first.tool.name() != second.tool.name() && path(first).is_some() && path(first) == path(second)
+}
+
+/// Whether a clause adds details to the step before it: the same tool, and only arguments that the step lacks.
+fn adds(choice: &Choice, before: &Choice) -> bool {
+    let own = choice.filling.slots.iter().zip(&before.filling.slots).filter(|(slot, _)| {
+        slot.as_ref().is_some_and(|slot| slot.end > slot.start || slot.score > 0.0 && slot.start > 0)
+    });
+    let mut some = false;
+    let fresh = own.into_iter().all(|(_, before)| {
+        some = true;
+        before.is_none()
+    });
+    choice.tool.name() == before.tool.name() && fresh && some
+}
+
+/// Whether a clause has no values of its own and repeats the step before it.
+fn repeats(choice: &Choice, before: &Choice) -> bool {
+    let own = choice.filling.slots.iter().flatten().any(|slot| slot.end > slot.start);
+    choice.tool.name() == before.tool.name() && !own && !choice.parameters.is_empty()
+}
+
+fn join(before: &mut Choice, choice: Choice) {
+    for (old, new) in before.filling.slots.iter_mut().zip(choice.filling.slots) {
+        if old.is_none() {
+            // The value belongs to another clause: it has no range in this one.
+            *old = new.map(|new| Candidate { start: 0, end: 0, ..new });
+        }
+    }
+}
+
+fn add(plan: &mut Plan, draft: &Draft, text: &str, today: Date) {
+    let said = &text[draft.clause.start..draft.clause.end];
+    let before = plan.steps.last().map(|step| step.id.clone());
+    let calls: Vec<Choice> = draft.calls(text, today).into_iter().map(|(_, call)| call).collect();
+    // A series is planned as a whole or not at all.
+    if calls.len() > fan::MAX_CALLS {
+        plan.problems.push(problem::too_many(draft.choice.tool.name().as_str(), calls.len(), fan::MAX_CALLS));
+        return;
+    }
+    let reading = Reading::of(said, today);
+    let harmless = verb_class::is_harmless(&draft.choice);
+    let doubts = match harmless {
+        true => Vec::new(),
+        false => Claim { reading: &reading, calls: &calls }.doubts(),
+    };
+    for call in calls {
+        let id = StepId::new(format!("step{}", plan.steps.len() + 1));
+        if !harmless {
+            plan.changing.push(id.clone());
+        }
+        if !doubts.is_empty() {
+            let reasons = doubts.iter().map(|doubt| doubt.text(call.tool.name().as_str())).collect();
+            plan.unproven.push(Unproven { step: id.clone(), reasons });
+        }
+        let mut dependencies = Vec::new();
+        let mut arguments = Vec::new();
+        for (parameter, slot) in call.parameters.iter().zip(&call.filling.slots) {
+            let Some(slot) = slot else { continue };
+            let value = match (&slot.value, &before) {
+                (Given::Said(value), _) => Slot::Value(RawJson::from(value.clone())),
+                (Given::Result, Some(before)) => {
+                    dependencies.push(before.clone());
+                    Slot::ResultOf(before.clone())
+                }
+                (Given::Result, None) => continue,
+            };
+            arguments.push((parameter.name.clone(), value));
+        }
+        plan.steps.push(Step {
+            id,
+            description: said.trim().to_owned(),
+            tool: Some(call.tool.name().clone()),
+            source: None,
+            capability: call.tool.tags.first().cloned(),
+            arguments,
+            dependencies,
+            complexity: Complexity::Simple,
+        });
+    }
+}
+
+fn refuse(plan: &mut Plan, draft: &Draft) {
+    let choice = &draft.choice;
+    let name = choice.tool.name();
+    let mut missing = Vec::new();
+    for place in choice.filling.missing(&choice.parameters) {
+        let parameter = &choice.parameters[place];
+        missing.push(parameter.name.clone());
+        plan.problems.push(problem::missing(name.as_str(), parameter));
+    }
+    let known =
+        choice.parameters.iter().zip(&choice.filling.slots).filter_map(|(parameter, slot)| {
+            match &slot.as_ref()?.value {
+                Given::Said(value) => {
+                    Some((parameter.name.clone(), Slot::Value(RawJson::from(value.clone()))))
+                }
+                Given::Result => None,
+            }
+        });
+    plan.unfinished.push(Unfinished { tool: name.clone(), arguments: known.collect(), missing });
+}

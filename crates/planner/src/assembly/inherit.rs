@@ -1,0 +1,278 @@
+//! Fills arguments of a step from earlier steps: their file, the other arguments of the same tool, their results.
+
+use crate::selection::choose::Choice;
+use crate::values::candidate::{Candidate, Given};
+use crate::values::parameter::{Parameter, Shape};
+use crate::values::role::Role;
+
+/// Phrases that refer to an earlier result.
+const RESULTS: [&str; 38] = [
+    "save the text to",
+    "save its contents to",
+    "save its content to",
+    "save the contents to",
+    "save the content to",
+    "save the page to",
+    "内容保存到",
+    "内容存到",
+    "内容写到",
+    "内容保存为",
+    "把内容",
+    "将内容",
+    "its contents",
+    "its content",
+    "its text",
+    "其内容",
+    "它的内容",
+    "what you get",
+    "what you got",
+    "what comes back",
+    "what it returns",
+    "what you find",
+    "the response",
+    "whatever comes back",
+    "取到的",
+    "抓到的",
+    "拿到的",
+    "the result",
+    "the answer",
+    "the output",
+    "result of",
+    "its result",
+    "the sum",
+    "that value",
+    "结果",
+    "答案",
+    "得数",
+    "计算值",
+];
+/// Pronouns for the object mentioned last.
+const THAT: [&str; 8] = [" it ", " it,", " it.", " that ", " them ", "它", "其", "该"];
+
+/// Whether a text refers to an earlier result.
+pub(crate) fn speaks_of_result(text: &str) -> bool {
+    let lower = text.to_lowercase();
+    RESULTS.iter().any(|words| lower.contains(words))
+}
+
+fn speaks_of_that(text: &str) -> bool {
+    let lower = format!(" {} ", text.to_lowercase());
+    speaks_of_result(text) || THAT.iter().any(|words| lower.contains(words))
+}
+
+/// Whether a text refers to an object mentioned before.
+pub(crate) fn points_back(text: &str) -> bool {
+    let lower = format!(" {} ", text.to_lowercase());
+    [
+        " it ",
+        " that branch ",
+        " the new branch ",
+        " this branch ",
+        " that one ",
+        " this one ",
+        " the new one ",
+        "它",
+        "该分支",
+        "这个分支",
+        "新分支",
+        "过去",
+    ]
+    .iter()
+    .any(|words| lower.contains(words))
+}
+
+/// Fills the missing arguments of `choice` with values of earlier steps.
+pub(crate) fn inherit(choice: &mut Choice, text: &str, earlier: &[&Choice]) {
+    if earlier.is_empty() {
+        return;
+    }
+    let own = choice.filling.slots.iter().flatten().count();
+    let parameters = std::rc::Rc::clone(&choice.parameters);
+    // 抓取 … 的内容，存到 a.txt: a verb of saving without an object refers to the result of the step before.
+    let saves = [
+        "存到",
+        "保存到",
+        "存成",
+        "存进",
+        "保存为",
+        "save to ",
+        "save it to ",
+        "save it as ",
+        "store it in ",
+    ];
+    let read = earlier.last().is_some_and(|last| crate::selection::verb_class::is_harmless(last));
+    let saved = read && saves.iter().any(|verb| text.trim_start().to_lowercase().starts_with(verb));
+    if speaks_of_result(text) || saved {
+        take_result(choice, &parameters);
+    }
+    take_found(choice, text, earlier);
+    let missing: Vec<usize> = choice.filling.missing(&parameters).collect();
+    let own_words = crate::values::parameter::words(choice.tool.name().as_str());
+    let makes_sheet = own_words.iter().any(|word| word == "create" || word == "add")
+        && own_words.iter().any(|word| word == "worksheet" || word == "sheet");
+    for place in missing {
+        let wanted = &parameters[place];
+        // A new sheet has a name of its own.
+        if makes_sheet && wanted.role == Role::Sheet {
+            continue;
+        }
+        let same_tool = |other: &&&Choice| other.tool.name() == choice.tool.name() && own > 0;
+        let by_name = earlier.iter().rev().filter(same_tool).find_map(|other| {
+            let at = other.parameters.iter().position(|parameter| parameter.name == wanted.name)?;
+            other.filling.slots.get(at)?.clone()
+        });
+        // `switch to it`: a branch is inherited only if the text refers to it.
+        let pointed = wanted.role != Role::Revision || points_back(text);
+        let found = by_role(wanted, earlier).filter(|_| pointed).or(by_name).or_else(|| {
+            let own_cells =
+                choice.filling.others.iter().flatten().any(|other| other.end > other.start && is_cell(other));
+            let harmless = !crate::values::parameter::words(choice.tool.name().as_str())
+                .iter()
+                .any(|word| word == "delete");
+            (own > 0 && harmless && !own_cells).then(|| same_cell(wanted, earlier)).flatten()
+        });
+        if let Some(found) = found {
+            // The value is from another clause: it has no range in this one.
+            choice.filling.slots[place] = Some(Candidate { start: 0, end: 0, ..found });
+        }
+    }
+    // `give A1:H1 … and make it bold`: a range that is inherited has both corners.
+    inherit_end(choice, &parameters, earlier);
+    // 算 12*12 然后写到 A1: if only the content is missing, it is the result of the calculation before.
+    let worked_out = earlier.last().is_some_and(|last| {
+        last.parameters.iter().any(|parameter| parameter.role == Role::Expression && parameter.required)
+    });
+    let lacks: Vec<usize> = choice.filling.missing(&parameters).collect();
+    let only_data = matches!(lacks.as_slice(), [place] if matches!(parameters[*place].shape, Shape::List(_) | Shape::Any));
+    if speaks_of_that(text) || (worked_out && only_data && own > 0) {
+        take_result(choice, &parameters);
+    }
+}
+
+/// `find the mails about X and open the first one`: an id that, by its description, the earlier tool returns. For read-only
+/// tools only, because the id is not known while planning.
+fn take_found(choice: &mut Choice, text: &str, earlier: &[&Choice]) {
+    const ONE: [&str; 16] = [
+        "the first one",
+        "the first",
+        "the newest",
+        "the latest",
+        "the top one",
+        "the most recent",
+        "the last one",
+        "that one",
+        " it",
+        "第一封",
+        "第一个",
+        "第一条",
+        "最新的",
+        "最新那",
+        "那一封",
+        "那封",
+    ];
+    let lower = text.to_lowercase();
+    if !crate::selection::verb_class::is_harmless(choice) || !ONE.iter().any(|word| lower.contains(word)) {
+        return;
+    }
+    let parameters = std::rc::Rc::clone(&choice.parameters);
+    let missing: Vec<usize> = choice.filling.missing(&parameters).collect();
+    for place in missing.into_iter().filter(|place| parameters[*place].role == Role::Id) {
+        let gives = |other: &&&Choice| parameters[place].description.contains(other.tool.name().as_str());
+        if earlier.last().filter(gives).is_some() {
+            choice.filling.slots[place] =
+                Some(Candidate { value: Given::Result, start: 0, end: 0, score: 2.0 });
+        }
+    }
+}
+
+fn is_cell(candidate: &Candidate) -> bool {
+    matches!(&candidate.value, Given::Said(value) if value.as_str().is_some_and(|text| crate::lexer::literal::cells(text).is_some()))
+}
+
+/// `merge A1:C1 and make it bold`: without cells in the text, those of the last step are used.
+fn same_cell(wanted: &Parameter, earlier: &[&Choice]) -> Option<Candidate> {
+    if wanted.role != Role::Cell || wanted.has_word(&["target", "destination", "end"]) {
+        return None;
+    }
+    let last = earlier.last()?;
+    let fits = |parameter: &Parameter| {
+        parameter.role == Role::Cell && !parameter.has_word(&["target", "end", "source"])
+    };
+    let (_, slot) = last
+        .parameters
+        .iter()
+        .zip(&last.filling.slots)
+        .find(|(parameter, slot)| fits(parameter) && slot.is_some())?;
+    slot.clone()
+}
+
+/// Fills the optional last corner of a range whose first corner was inherited from the last step.
+fn inherit_end(choice: &mut Choice, parameters: &[Parameter], earlier: &[&Choice]) {
+    let Some(last) = earlier.last() else { return };
+    let slot_of = |of: &Choice, words: &[&str]| -> Option<(usize, Candidate)> {
+        let mut slots = of.parameters.iter().zip(&of.filling.slots).enumerate();
+        slots.find_map(|(place, (parameter, slot))| {
+            (parameter.role == Role::Cell && parameter.has_word(words))
+                .then(|| slot.clone().map(|slot| (place, slot)))?
+        })
+    };
+    let own_start = slot_of(choice, &["start", "first"]);
+    let same = own_start
+        .zip(slot_of(last, &["start", "first"]))
+        .is_some_and(|((_, own), (_, other))| own.end <= own.start && own.value == other.value);
+    let Some((_, end)) = slot_of(last, &["end", "last"]).filter(|_| same) else { return };
+    let place = parameters
+        .iter()
+        .position(|parameter| parameter.role == Role::Cell && parameter.has_word(&["end", "last"]));
+    if let Some(place) = place.filter(|place| choice.filling.slots[*place].is_none()) {
+        choice.filling.slots[place] = Some(Candidate { start: 0, end: 0, ..end });
+    }
+}
+
+/// Values that are inherited from step to step by their role.
+fn by_role(wanted: &Parameter, earlier: &[&Choice]) -> Option<Candidate> {
+    if !matches!(wanted.role, Role::Path | Role::Sheet | Role::Url | Role::Place | Role::Id | Role::Revision)
+        || wanted.has_word(&["target", "destination", "new", "output", "to"])
+    {
+        return None;
+    }
+    let sheet = |parameter: &Parameter| {
+        wanted.role == Role::Sheet
+            && parameter.has_word(&["new", "target"])
+            && parameter.has_word(&["name", "sheet"])
+    };
+    earlier.iter().rev().find_map(|other| {
+        let slot = |fits: &dyn Fn(&Parameter) -> bool| {
+            other
+                .parameters
+                .iter()
+                .zip(&other.filling.slots)
+                .find(|(parameter, slot)| fits(parameter) && slot.is_some())
+        };
+        // A sheet that was renamed or created is referred to by its new name.
+        let found = slot(&sheet).or_else(|| {
+            slot(&|parameter| {
+                parameter.role == wanted.role && (wanted.role != Role::Id || parameter.name == wanted.name)
+            })
+        });
+        found.and_then(|(_, slot)| slot.clone())
+    })
+}
+
+/// Assigns the result of the step before to the first missing parameter that can hold it.
+fn take_result(choice: &mut Choice, parameters: &[Parameter]) {
+    let holds = |parameter: &Parameter| {
+        // A result is not a path, URL, mail address or id.
+        let address = matches!(parameter.role, Role::Path | Role::Folder | Role::Url | Role::Mail | Role::Id);
+        if address {
+            return false;
+        }
+        let text = matches!(parameter.role, Role::Text | Role::Other | Role::Query | Role::Name)
+            && parameter.shape == Shape::Text;
+        text || matches!(parameter.shape, Shape::Integer | Shape::Number | Shape::Any | Shape::List(_))
+    };
+    let missing: Vec<usize> = choice.filling.missing(parameters).collect();
+    if let Some(place) = missing.into_iter().find(|place| holds(&parameters[*place])) {
+        choice.filling.slots[place] = Some(Candidate { value: Given::Result, start: 0, end: 0, score: 2.0 });
+    }
+}

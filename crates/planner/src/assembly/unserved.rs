@@ -1,0 +1,93 @@
+//! Parts of a request that no step of a plan serves. They are reported, so that nothing is dropped silently.
+
+use crate::assembly::coverage::{is_small, words_of};
+use crate::lexer::labels;
+use crate::lexer::lexicon;
+use crate::lexer::split::Clause;
+use crate::lexer::token::{Kind, tokens};
+use crate::selection::choose::Choice;
+
+/// A clause that contributes no argument is reported if the weight of its unused words reaches this value: a word counts 1, a
+/// Chinese character 0.5.
+const LEAST: f32 = 1.0;
+
+/// The clauses that no call serves. `calls` are the calls of the plan, each with the start offset of its source text.
+pub(crate) fn parts(text: &str, clauses: &[Clause], calls: &[(usize, Choice)]) -> Vec<String> {
+    if clauses.len() < 2 {
+        return Vec::new();
+    }
+    let mut used: Vec<(usize, usize)> = Vec::new();
+    let mut own: Vec<String> = Vec::new();
+    for (start, choice) in calls {
+        let slots = choice.filling.slots.iter().flatten().filter(|slot| slot.end > slot.start);
+        used.extend(slots.map(|slot| (start + slot.start, start + slot.end)));
+        own.extend(words_of(choice));
+    }
+    let serves = |clause: &&Clause| {
+        let said = &text[clause.start..clause.end];
+        // The clause from which a call was read is served, even if all arguments come from earlier clauses.
+        let read = calls.iter().any(|(start, _)| clause.start <= *start && *start < clause.end);
+        let touched = read || used.iter().any(|(from, to)| *from < clause.end && clause.start < *to);
+        // A clause with a verb or a noun that no call covers is unserved.
+        let all = tokens(said);
+        let spots = lexicon::spots(said, &all, &|_| false);
+        let foreign = spots.iter().filter(|spot| is_foreign(spot, calls)).count();
+        let spoken: Vec<(usize, usize)> =
+            spots.iter().filter(|spot| is_own(spot, calls)).map(|spot| (spot.start, spot.end)).collect();
+        let unused: f32 = all
+            .iter()
+            .filter(|token| !spoken.iter().any(|(from, to)| *from < token.end && token.start < *to))
+            .filter(|token| token.kind != Kind::Mark && !is_small(token))
+            .filter(|token| !own.contains(&labels::stem(token.text)))
+            .map(|token| if token.kind == Kind::Han { 0.5 } else { 1.0 })
+            .sum();
+        if touched { foreign == 0 } else { unused < LEAST && foreign == 0 }
+    };
+    let left = clauses.iter().filter(|clause| !serves(clause));
+    left.map(|clause| text[clause.start..clause.end].trim().to_owned())
+        .filter(|part| !part.is_empty())
+        .collect()
+}
+
+/// 做成透视表: whether the name of a call's tool contains a word with the same meaning.
+fn is_own(spot: &lexicon::Spot, calls: &[(usize, Choice)]) -> bool {
+    calls.iter().any(|(_, choice)| {
+        let name = crate::values::parameter::words(choice.tool.name().as_str()).join(" ");
+        lexicon::spots(&name, &tokens(&name), &|_| false)
+            .iter()
+            .any(|other| other.meaning.things.iter().any(|row| spot.meaning.things.contains(row)))
+    })
+}
+
+/// Whether a word requests something that none of the calls does or mentions.
+fn is_foreign(spot: &lexicon::Spot, calls: &[(usize, Choice)]) -> bool {
+    let certain = |row: &usize| lexicon::deed(*row).mark == Some('!');
+    let about = |row: &usize| lexicon::thing(*row).mark == Some('!');
+    let meaning = &spot.meaning;
+    let deed = !meaning.deeds.is_empty() && meaning.deeds.iter().all(certain);
+    let thing = !meaning.things.is_empty() && meaning.things.iter().all(about);
+    if !deed && !thing {
+        return false;
+    }
+    !calls.iter().any(|(_, choice)| {
+        let mut said = crate::values::parameter::words(choice.tool.name().as_str()).join(" ");
+        said.push(' ');
+        said.push_str(choice.tool.definition.description());
+        for (parameter, slot) in choice.parameters.iter().zip(&choice.filling.slots) {
+            let Some(slot) = slot else { continue };
+            // `with the comment "…"`: the name of an argument that has a value.
+            said.push(' ');
+            said.push_str(&parameter.words.join(" "));
+            if let crate::values::candidate::Given::Said(value) = &slot.value {
+                said.push(' ');
+                said.push_str(&value.to_string());
+            }
+        }
+        let all = tokens(&said);
+        let known = lexicon::spots(&said, &all, &|_| false);
+        known.iter().any(|other| {
+            other.meaning.deeds.iter().any(|row| meaning.deeds.contains(row))
+                || other.meaning.things.iter().any(|row| meaning.things.contains(row))
+        })
+    })
+}

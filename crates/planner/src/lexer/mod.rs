@@ -1,0 +1,18 @@
+//! Splits a request into tokens, literals, numbers, names and clauses, with the word tables of both languages.
+
+pub(crate) mod blank_path;
+pub(crate) mod file_ending;
+pub(crate) mod filler;
+pub(crate) mod han_path;
+pub(crate) mod implied;
+pub(crate) mod labels;
+pub(crate) mod lexicon;
+pub(crate) mod literal;
+pub(crate) mod mention;
+pub(crate) mod name;
+pub(crate) mod number;
+pub(crate) mod series;
+pub(crate) mod spelled;
+pub(crate) mod split;
+pub(crate) mod token;
+pub(crate) mod units;

@@ -1,0 +1,224 @@
+//! Numbers in natural language: digits, words, Chinese numerals, millions, percentages and units.
+
+use crate::lexer::spelled::{numerals, ordinal_word, words};
+use crate::lexer::token::{Kind, Token};
+use crate::lexer::units::{self, Unit};
+
+/// A number in a request.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Number {
+    pub(crate) value: f64,
+    pub(crate) percent: bool,
+    /// The unit that it counts or measures.
+    pub(crate) unit: Option<Unit>,
+    /// Whether it may be only an article: `one`, `一个`.
+    pub(crate) weak: bool,
+    /// Whether it is an ordinal: `3rd`, `第三`.
+    pub(crate) ordinal: bool,
+}
+
+/// A number and its token range, including its unit.
+#[derive(Debug, Clone)]
+pub(crate) struct Reading {
+    pub(crate) number: Number,
+    pub(crate) first: usize,
+    pub(crate) after: usize,
+}
+
+const SCALES: [(&str, f64); 9] = [
+    ("hundred", 1e2),
+    ("thousand", 1e3),
+    ("million", 1e6),
+    ("billion", 1e9),
+    ("trillion", 1e12),
+    ("万", 1e4),
+    ("亿", 1e8),
+    ("百万", 1e6),
+    ("千", 1e3),
+];
+const CURRENCIES: [&str; 4] = ["$", "¥", "€", "£"];
+
+/// Reads the number that starts at token `at`.
+pub(crate) fn read(text: &str, tokens: &[Token<'_>], at: usize) -> Option<Reading> {
+    let token = tokens.get(at)?;
+    let (mut value, mut after, mut weak) = match token.kind {
+        Kind::Number => (digits(token.text)?, at + 1, false),
+        Kind::Word => match ordinal_word(tokens, at) {
+            Some(place) => (place, at + 1, false),
+            None => words(tokens, at)?,
+        },
+        Kind::Han => numerals(tokens, at)?,
+        Kind::Mark => return None,
+    };
+    let mut first = at;
+    let mut ordinal = ordinal_word(tokens, at).is_some();
+    if token.kind == Kind::Number {
+        (value, after) = exponent(tokens, value, after);
+        let before = at.checked_sub(1).and_then(|before| tokens.get(before));
+        let is_sign = |mark: &Token<'_>| {
+            matches!(mark.text, "-" | "−")
+                && mark.end == token.start
+                && !text[..mark.start].ends_with(|c: char| c.is_alphanumeric() || c == ')')
+        };
+        if before.is_some_and(is_sign) {
+            value = -value;
+            first = at - 1;
+        }
+        if let Some(next) = tokens.get(after)
+            && next.start == token.end
+            && next.is_any(&["st", "nd", "rd", "th"])
+        {
+            ordinal = true;
+            after += 1;
+        }
+    }
+    if at.checked_sub(1).and_then(|before| tokens.get(before)).is_some_and(|before| before.text == "第") {
+        ordinal = true;
+    }
+    (value, after) = scaled(tokens, value, after);
+    let percent = is_percent(tokens, &mut after);
+    let percent_before = at >= 3 && tokens[at - 3..at].iter().map(|token| token.text).eq(["百", "分", "之"]);
+    if percent_before {
+        first = at - 3;
+    }
+    let mut unit = None;
+    if let Some(mark) = first.checked_sub(1).and_then(|before| tokens.get(before))
+        && CURRENCIES.contains(&mark.text)
+    {
+        unit = units::of(mark.text);
+        first -= 1;
+    }
+    if unit.is_none() && !percent {
+        // `three empty rows`: an adjective may stand between the number and the counted noun.
+        let described = tokens.get(after).is_some_and(|next| {
+            next.is_any(&[
+                "empty",
+                "blank",
+                "new",
+                "more",
+                "extra",
+                "additional",
+                "further",
+                "fresh",
+                "spare",
+            ])
+        });
+        let (found, length) = units::at(tokens, after + usize::from(described));
+        unit = found;
+        // A unit without a space before it belongs to the number; after a space it may be a separate word.
+        if unit.is_some()
+            && tokens
+                .get(after)
+                .is_some_and(|next| next.kind != Kind::Word || next.start == tokens[after - 1].end)
+            && !described
+        {
+            after += length;
+        }
+    }
+    if token.kind == Kind::Han && after - at == 1 && unit.is_none() && !ordinal && !percent_before {
+        // A single Chinese numeral is more often part of a word than a number: 一下, 万一, 三明治.
+        return None;
+    }
+    weak = weak && !percent;
+    let number = Number { value, percent: percent || percent_before, unit, weak, ordinal };
+    Some(Reading { number, first, after })
+}
+
+fn digits(text: &str) -> Option<f64> {
+    text.replace(',', "").parse().ok()
+}
+
+/// `1e-5` and `2.5 x 10^3`.
+fn exponent(tokens: &[Token<'_>], value: f64, after: usize) -> (f64, usize) {
+    let text = |at: usize| tokens.get(at).map_or("", |token| token.text);
+    let number = |at: usize| tokens.get(at).and_then(|token| token.text.parse::<i32>().ok());
+    let joined = tokens.get(after).is_some_and(|next| after > 0 && next.start == tokens[after - 1].end);
+    if joined
+        && text(after).eq_ignore_ascii_case("e")
+        && text(after + 1) == "-"
+        && let Some(power) = number(after + 2)
+    {
+        return (value * 10f64.powi(-power), after + 3);
+    }
+    if joined
+        && let Some(power) = text(after).strip_prefix(['e', 'E']).and_then(|power| power.parse::<i32>().ok())
+    {
+        return (value * 10f64.powi(power), after + 1);
+    }
+    if matches!(text(after), "x" | "×" | "*") && text(after + 1) == "10" && text(after + 2) == "^" {
+        if let Some(power) = number(after + 3) {
+            return (value * 10f64.powi(power), after + 4);
+        }
+        if text(after + 3) == "-"
+            && let Some(power) = number(after + 4)
+        {
+            return (value * 10f64.powi(-power), after + 5);
+        }
+    }
+    (value, after)
+}
+
+fn scaled(tokens: &[Token<'_>], mut value: f64, mut after: usize) -> (f64, usize) {
+    while let Some(token) = tokens.get(after) {
+        let two = tokens.get(after + 1).filter(|_| token.text == "百").is_some_and(|next| next.text == "万");
+        if two {
+            (value, after) = (value * 1e6, after + 2);
+        } else if let Some((_, scale)) = SCALES.iter().find(|(name, _)| token.is(name)) {
+            (value, after) = (value * scale, after + 1);
+        } else {
+            break;
+        }
+    }
+    (value, after)
+}
+
+fn is_percent(tokens: &[Token<'_>], after: &mut usize) -> bool {
+    let found = tokens.get(*after).is_some_and(|token| token.is_any(&["%", "percent", "percents"]));
+    *after += usize::from(found);
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lexer::token::tokens;
+
+    #[test]
+    fn numbers_are_read() {
+        let check = |text: &str, value: f64, unit: &str| {
+            let tokens = tokens(text);
+            let number = (0..tokens.len()).find_map(|at| read(text, &tokens, at)).unwrap().number;
+            assert_eq!(number.value, value, "{text}");
+            let expect = (!unit.is_empty()).then(|| units::of(unit).unwrap());
+            assert_eq!(number.unit, expect, "{text}");
+        };
+        check("1,234.5 km", 1234.5, "kilometer");
+        check("-3", -3.0, "");
+        check("$2 million", 2e6, "dollar");
+        check("five years", 5.0, "year");
+        check("twenty-one", 21.0, "");
+        check("two hundred", 200.0, "");
+        check("三十二", 32.0, "");
+        check("两百", 200.0, "");
+        check("一千零五", 1005.0, "");
+        check("十五天", 15.0, "day");
+        check("二〇二四年", 2024.0, "year");
+        check("3万元", 30_000.0, "yuan");
+        check("1e-5", 1e-5, "");
+        check("2.5 x 10^3", 2500.0, "");
+        check("5kg", 5.0, "kilogram");
+        check("三个", 3.0, "item");
+    }
+
+    #[test]
+    fn percent_and_words_that_are_none() {
+        let text = "15% 一下 three";
+        let all = tokens(text);
+        let found: Vec<_> = (0..all.len()).filter_map(|at| read(text, &all, at)).collect();
+        assert_eq!(found.len(), 2);
+        assert!(found[0].number.percent && !found[1].number.percent);
+        let text = "百分之二十";
+        let all = tokens(text);
+        assert!(read(text, &all, 3).unwrap().number.percent);
+    }
+}

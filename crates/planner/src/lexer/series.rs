@@ -1,0 +1,101 @@
+//! Enumerations: `Tokyo and Berlin`, `1, 2, 3 and 4`, `苹果、香蕉和梨`.
+
+use crate::lexer::literal::Literal;
+use crate::lexer::mention::{Mention, Reading, Value};
+use crate::lexer::token::Kind;
+
+/// Words and marks that may stand between two items of an enumeration.
+const JOINTS: [&str; 18] = [
+    ",", "，", "、", "and", "or", "&", "和", "与", "及", "以", "跟", "还", "有", "in", "for", "at", "the",
+    "of",
+];
+
+/// Whether two kinds of mentions can be items of one enumeration.
+fn alike(first: &Value, second: &Value) -> bool {
+    match (first, second) {
+        (Value::Name | Value::Place, Value::Name | Value::Place) => true,
+        (Value::Number(_), Value::Number(_)) | (Value::When(_), Value::When(_)) => true,
+        (Value::Literal(first), Value::Literal(second)) => {
+            std::mem::discriminant(first) == std::mem::discriminant(second)
+        }
+        _ => false,
+    }
+}
+
+/// The index range of the enumeration that contains the mention at `at`.
+pub(crate) fn around(reading: &Reading<'_>, at: usize) -> std::ops::Range<usize> {
+    let joined = |first: &Mention, second: &Mention| {
+        let between: Vec<_> = reading
+            .tokens
+            .iter()
+            .filter(|token| token.start >= first.end && token.end <= second.start)
+            .collect();
+        let is_joint = between
+            .iter()
+            .any(|token| token.is_any(&[",", "，", "、", "and", "or", "&", "和", "与", "及", "跟"]));
+        // A unit may follow each number: `5 kg and 3 kg`.
+        let unit = usize::from(
+            matches!(first.value, Value::Number(_))
+                && between.first().is_some_and(|token| token.kind == Kind::Word && !token.is_any(&JOINTS)),
+        );
+        // `git add a.rs b.rs`: files may be separated by spaces only.
+        let files = |mention: &Mention| matches!(&mention.value, Value::Literal(Literal::Path(path)) if !path.starts_with(['/', '~']));
+        let beside = between.is_empty() && files(first) && files(second);
+        (is_joint || beside)
+            && alike(&first.value, &second.value)
+            && between.iter().skip(unit).all(|token| token.is_any(&JOINTS))
+    };
+    let (mut first, mut last) = (at, at);
+    while first > 0 && joined(&reading.mentions[first - 1], &reading.mentions[first]) {
+        first -= 1;
+    }
+    while last + 1 < reading.mentions.len() && joined(&reading.mentions[last], &reading.mentions[last + 1]) {
+        last += 1;
+    }
+    first..last + 1
+}
+
+/// The items of an enumeration in free text: `flour, sugar and eggs`.
+pub(crate) fn members(text: &str) -> Vec<&str> {
+    let mut found = Vec::new();
+    for part in text.split([',', '，', '、', ';', '；']) {
+        for part in part.split(" and ").flat_map(|part| part.split(" or ")).flat_map(|part| part.split('和'))
+        {
+            let part = part
+                .trim()
+                .trim_start_matches("and ")
+                .trim_matches(|c: char| "\"'“”.。?？".contains(c))
+                .trim();
+            if !part.is_empty() {
+                found.push(part);
+            }
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::civil::Date;
+
+    use super::*;
+
+    #[test]
+    fn series_are_seen() {
+        let check = |text: &str, expect: &[&str]| {
+            let reading = Reading::of(text, Date::constant(2026, 1, 15));
+            let range = around(&reading, 0);
+            let found: Vec<_> =
+                reading.mentions[range].iter().map(|mention| reading.written(mention)).collect();
+            assert_eq!(found, expect, "{text}");
+        };
+        check("time in Tokyo and in Berlin", &["Tokyo", "Berlin"]);
+        check("1, 2, 3 and 4", &["1", "2", "3", "4"]);
+        check("东京和柏林的时间", &["东京", "柏林"]);
+        check("东京、柏林以及巴黎", &["东京", "柏林", "巴黎"]);
+        check("from Tokyo to Berlin", &["Tokyo"]);
+        check("5 kg and 3 kg", &["5", "3"]);
+        assert_eq!(members("flour, sugar and eggs"), ["flour", "sugar", "eggs"]);
+        assert_eq!(members("苹果、香蕉和梨"), ["苹果", "香蕉", "梨"]);
+    }
+}

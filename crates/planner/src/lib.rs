@@ -1,0 +1,117 @@
+//! The rule-based planner: turns a request in natural language into tool calls with arguments, without a model.
+//!
+//! Every argument is taken from the request or derived from it with a table; no value is invented. A required parameter that
+//! the request does not give is reported as a problem.
+
+mod arithmetic;
+mod assembly;
+mod caution;
+mod lexer;
+pub mod plan;
+mod proof;
+mod rewrite;
+mod selection;
+mod spreadsheet;
+mod values;
+
+pub use caution::too_much;
+pub use rewrite::follow_up::{Exchange, in_context, placed};
+pub use selection::candidates::{Candidates, sub_requests};
+
+use jiff::civil::Date;
+use toolhub_core::finder::ToolFinder;
+
+use crate::caution::{against, asks_of_the_past, forbids, how_at, is_conditional, own_words};
+use crate::plan::{Plan, Unproven};
+
+/// The maximum size of a request in bytes. Longer input is truncated.
+const LONGEST: usize = 8 << 10;
+
+/// Quotes around a whole request are removed only if the text between them is longer than this many bytes; shorter text may be
+/// a title.
+const LONG_QUOTE: usize = 40;
+
+/// Plans a request with the tools that were found for its parts. Deterministic: the same input gives the same plan.
+/// `today` is the date to which `tomorrow` and 下周一 are relative.
+pub fn plan(request: &str, candidates: &Candidates, today: Date) -> Plan {
+    let denied = rewrite::aside::find(&narrowed(request));
+    let said = narrowed(request);
+    let request = plain(request);
+    let mut plan = assembly::assemble::assemble(&request, candidates, today);
+    proof::reserve::check(&said, &mut plan);
+    let refused = || Plan { problems: vec![assembly::problem::no_order(request.trim())], ..Plan::default() };
+    let mut tools = plan.steps.iter().filter_map(|step| step.tool.as_ref());
+    if let Some(denied) = &denied
+        && tools.any(|tool| rewrite::aside::is_denied(denied, tool.as_str()))
+    {
+        return refused();
+    }
+    // A negation, a question or a condition is never executed as an order.
+    let reading = lexer::mention::Reading::of(&request, today);
+    let wish = selection::choose::wish(&reading);
+    let past = asks_of_the_past(&request) && wish.changes();
+    let asks_how = how_at(&request).is_some_and(|at| !wish.reads_before(at));
+    let forbidden = proof::mood::only_forbids(&own_words(&said.to_lowercase()));
+    if (past || forbids(&request)) && (!wish.reads() || asks_how || forbidden) && !plan.steps.is_empty() {
+        return refused();
+    }
+    // Thanks and remarks are not searched for.
+    let searched = |step: &crate::plan::Step| step.uses(request.trim().trim_end_matches(['.', '!']));
+    if plan.changing.is_empty() && rewrite::statement::is_remark(&request) && plan.steps.iter().all(searched)
+    {
+        return refused();
+    }
+    // Parts without a matching tool are reported in `unserved`; the rest of the request must be understood completely.
+    let served = plan.unserved.iter().fold(request.clone(), |text, part| text.replace(part.as_str(), ""));
+    let left = lexer::mention::Reading::of(&served, today);
+    if plan.changing.is_empty() && !plan.steps.is_empty() && proof::unknown_verb::is_order(&left) {
+        return Plan { problems: vec![assembly::problem::no_tool(request.trim())], ..Plan::default() };
+    }
+    if let Some(reason) = against(&request) {
+        // A conditional change is not started: running only the steps that read would not fulfil the request.
+        let looks = plan.steps.iter().any(|step| !plan.changing.contains(&step.id));
+        let changes = |part: &String| {
+            !is_conditional(part)
+                && selection::choose::wish(&lexer::mention::Reading::of(part, today)).changes()
+        };
+        let open = plan.changing.is_empty() && plan.unserved.iter().any(changes);
+        if is_conditional(&request) && (open || !plan.changing.is_empty() && looks) {
+            return Plan { problems: vec![reason], ..Plan::default() };
+        }
+        for step in &plan.changing {
+            match plan.unproven.iter_mut().find(|unproven| unproven.step == *step) {
+                Some(unproven) => unproven.reasons.insert(0, reason.clone()),
+                None => plan.unproven.push(Unproven { step: step.clone(), reasons: vec![reason.clone()] }),
+            }
+        }
+    }
+    plan
+}
+
+/// Normalizes a request: narrows full-width characters, trims whitespace, removes quotes around the whole text, and drops a
+/// denied aside.
+fn plain(request: &str) -> String {
+    let narrow = narrowed(request);
+    let narrow = rewrite::aside::find(&narrow).map_or(narrow.clone(), |denied| denied.without(&narrow));
+    let text = narrow.trim();
+    for (open, close) in [('"', '"'), ('“', '”')] {
+        let inner = text.strip_prefix(open).and_then(|text| text.strip_suffix(close));
+        if let Some(inner) = inner.filter(|inner| inner.len() > LONG_QUOTE && !inner.contains([open, close]))
+        {
+            return inner.trim().to_owned();
+        }
+    }
+    let text = rewrite::rephrase::rephrased(text);
+    rewrite::context::first(&text).unwrap_or(text)
+}
+
+fn narrowed(request: &str) -> String {
+    let request = request.get(..request.floor_char_boundary(LONGEST)).unwrap_or(request);
+    lexer::token::narrow(request)
+}
+
+/// Finds the tools with `finder`, then plans the request.
+pub async fn plan_with(request: &str, finder: &dyn ToolFinder, today: Date) -> Plan {
+    let candidates = Candidates::gather(request, finder).await;
+    plan(request, &candidates, today)
+}

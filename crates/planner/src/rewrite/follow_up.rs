@@ -1,0 +1,308 @@
+//! Completes requests that refer to earlier ones of the conversation: `and times 3`, `what about Tokyo?`, 那伦敦呢, `now rename
+//! it` for a file named earlier. The result is a self-contained request.
+
+use jiff::civil::Date;
+
+use crate::arithmetic::continuation;
+use crate::arithmetic::expression;
+use crate::lexer::labels;
+use crate::lexer::literal::Literal;
+use crate::lexer::mention::{Mention, Reading, Value};
+use crate::lexer::name::has_han;
+use crate::selection::probe;
+use crate::spreadsheet::sheet;
+use crate::values::candidate::Scene;
+
+/// Maximum number of earlier exchanges considered.
+const LOOKED_BACK: usize = 8;
+
+/// A request and its answer.
+#[derive(Debug, Clone, Copy)]
+pub struct Exchange<'a> {
+    /// The text of the request.
+    pub request: &'a str,
+    /// The text of the answer.
+    pub answer: &'a str,
+}
+
+/// Openings of a request that continues another; longer ones before their prefixes.
+const OPENINGS: [&str; 27] = [
+    "and what about",
+    "and how about",
+    "what about",
+    "how about",
+    "what if it were",
+    "and for",
+    "and in",
+    "and at",
+    "and",
+    "or",
+    "now",
+    "then",
+    "also",
+    "same for",
+    "the same for",
+    "the same in",
+    "那么",
+    "那换成",
+    "换成",
+    "改成",
+    "那",
+    "还有",
+    "再看看",
+    "再看一下",
+    "再查一下",
+    "以及",
+    "和",
+];
+/// Endings of such a request.
+const CLOSINGS: [&str; 17] = [
+    "?",
+    "？",
+    "。",
+    ".",
+    "!",
+    "！",
+    "呢",
+    "怎么样",
+    "怎样",
+    "如何",
+    "的话",
+    "then",
+    "instead",
+    "too",
+    "as well",
+    "please",
+    "吧",
+];
+/// Function words before the replacement.
+const BEFORE: [&str; 9] = ["in", "at", "for", "on", "with", "of", "the", "在", "是"];
+
+/// The self-contained form of a request that continues an earlier one. `before` has the oldest exchange first.
+pub fn in_context(request: &str, before: &[Exchange<'_>]) -> Option<String> {
+    let before = before.get(before.len().saturating_sub(LOOKED_BACK)..)?;
+    let (last, earlier) = before.split_last()?;
+    let text = crate::plain(request);
+    let meant_before = || in_context(last.request, earlier).unwrap_or_else(|| crate::plain(last.request));
+    worked_on(&text, &meant_before, last).or_else(|| {
+        let meant = meant_before();
+        // A question never repeats a change.
+        let changes = crate::selection::choose::wish(&Reading::of(&meant, Date::ZERO)).changes();
+        if changes && asks(request) {
+            return None;
+        }
+        exchanged(&text, &meant)
+    })
+}
+
+/// Whether a request that continues another is a question.
+fn asks(request: &str) -> bool {
+    let text = request.trim().to_lowercase();
+    text.ends_with(['?', '？', '呢', '吗'])
+        || ["what", "how", "and what", "and how"].iter().any(|word| text.starts_with(word))
+        || ["怎么样", "怎样", "如何", "呢。", "呢！"].iter().any(|word| text.ends_with(word))
+}
+
+/// The request with the file (and its sheet) that was mentioned last, and that file; `None` if the request itself contains a
+/// path.
+pub fn placed(request: &str, before: &[Exchange<'_>]) -> Option<(String, String)> {
+    let text = crate::plain(request);
+    let path = |text: &str| {
+        let reading = Reading::of(text, Date::ZERO);
+        let named = reading.mentions.iter().rev().find_map(|mention| match &mention.value {
+            Value::Literal(Literal::Path(path)) => Some(path.clone()),
+            _ => None,
+        });
+        let scene = Scene { reading: &reading, stems: labels::stems(&reading), tool_words: Vec::new() };
+        named.map(|path| (path, sheet::find(&scene).last().map(|sheet| sheet.text.to_owned())))
+    };
+    if path(&text).is_some() {
+        return None;
+    }
+    let (file, sheet) =
+        before.iter().rev().take(LOOKED_BACK).find_map(|one| path(&crate::plain(one.request)))?;
+    let own = Reading::of(&text, Date::ZERO);
+    let scene = Scene { reading: &own, stems: labels::stems(&own), tool_words: Vec::new() };
+    let sheet = sheet.filter(|_| sheet::find(&scene).is_empty());
+    let whole = match (has_han(&text), sheet) {
+        (true, Some(sheet)) => format!("在 {file} 的“{sheet}”工作表里，{text}"),
+        (true, None) => format!("在 {file} 里，{text}"),
+        (false, Some(sheet)) => format!("In sheet \"{sheet}\" of {file}: {text}"),
+        (false, None) => format!("In {file}: {text}"),
+    };
+    Some((whole, file))
+}
+
+/// `times 3`: continues with the previous result as shown in the answer, so that it is not rounded twice.
+fn worked_on(text: &str, meant_before: &dyn Fn() -> String, last: &Exchange<'_>) -> Option<String> {
+    let bare = text.trim_end_matches(['?', '？', '。', '.', '!', '！', '=', ' ']);
+    let bare = ["是多少", "等于多少", "等于几", "是几", "呢", "吧"]
+        .iter()
+        .fold(bare, |bare, word| bare.strip_suffix(word).unwrap_or(bare).trim_end());
+    let tokens = crate::lexer::token::tokens(bare);
+    let asks = usize::from(tokens.first().is_some_and(|token| token.is_any(&["what's"])))
+        + if tokens.get(1).is_some_and(|token| token.is("is")) && tokens[0].is("what") { 2 } else { 0 };
+    let lead = continuation::joints(&tokens, 0);
+    let starts = [lead, asks];
+    let continued = starts.into_iter().find_map(|start| {
+        let (first, mut after) = continuation::read(&tokens, start)?;
+        let mut all = vec![first];
+        // `times 3 and then plus 5`.
+        while after < tokens.len() {
+            let lead = continuation::joints(&tokens, after);
+            let (next, end) = continuation::read(&tokens, after + lead)?;
+            all.push(next);
+            after = end;
+        }
+        Some(all)
+    })?;
+    let whole = |inner: &str| {
+        let text = continued.iter().fold(inner.to_owned(), |inner, one| one.apply(&inner));
+        let tokens = crate::lexer::token::tokens(&text);
+        let found = expression::find(&text, &tokens, &|_| true);
+        let alone = matches!(found.as_slice(), [one] if one.start == 0 && one.end == text.len());
+        alone.then_some(text)
+    };
+    let before = meant_before();
+    let told = Reading::of(&before, Date::ZERO);
+    let exact = match told.expressions.as_slice() {
+        [one] => whole(&one.text),
+        _ => None,
+    };
+    let expression = exact.or_else(|| whole(&only_number(last.answer)?))?;
+    Some(if has_han(text) { format!("计算 {expression}") } else { format!("calculate {expression}") })
+}
+
+/// The number in an answer that contains little else.
+fn only_number(answer: &str) -> Option<String> {
+    let line = answer.trim();
+    let numbers: Vec<&str> = line
+        .split(|c: char| !(c.is_ascii_digit() || c == '.' || c == '-' || c == ','))
+        .filter(|part| part.contains(|c: char| c.is_ascii_digit()))
+        .collect();
+    match numbers.as_slice() {
+        [one] if !line.contains('\n') && line.chars().count() < 60 => {
+            let number = one.trim_end_matches(['.', ',', '-']).replace(',', "");
+            number.parse::<f64>().is_ok().then_some(number)
+        }
+        _ => None,
+    }
+}
+
+/// `what about Tokyo?`: the previous request with its value of the same kind replaced.
+pub(crate) fn exchanged(text: &str, before: &str) -> Option<String> {
+    let (bare, opened, closed) = bare(text);
+    if !(opened || closed) || bare.is_empty() {
+        return None;
+    }
+    let reading = Reading::of(bare, Date::ZERO);
+    let [mention] = reading.mentions.as_slice() else { return None };
+    let head = bare[..mention.start].trim();
+    let alone = bare[mention.end..].trim().is_empty()
+        && head.split_whitespace().all(|word| BEFORE.contains(&word.to_lowercase().as_str()));
+    if !alone {
+        return None;
+    }
+    let old = Reading::of(before, Date::ZERO);
+    let new = &bare[mention.start..mention.end];
+    if let Some(place) = old.mentions.iter().rev().find(|other| is_alike(other, mention)) {
+        return Some(format!("{}{new}{}", &before[..place.start], &before[place.end..]));
+    }
+    // `what time is it?`, `and in Tokyo?`: the previous request has no place to replace.
+    let asks_time = !probe::needs(&old).is_empty() && mention.value == Value::Place;
+    asks_time.then(|| match has_han(before) {
+        true => format!("{new}{before}"),
+        false => format!("{} in {new}", before.trim_end_matches(['?', '.', '!', ' '])),
+    })
+}
+
+/// A text without its opening and ending words, and whether it had them.
+fn bare(text: &str) -> (&str, bool, bool) {
+    let mut rest = text.trim();
+    let mut opened = false;
+    let lower = rest.to_lowercase();
+    if let Some(opening) = OPENINGS.iter().find(|opening| {
+        let after = lower.get(opening.len()..).unwrap_or_default();
+        lower.starts_with(**opening) && (has_han(opening) || after.starts_with([' ', ',']))
+    }) {
+        rest = rest[opening.len()..].trim_start_matches([' ', ',', '，']);
+        opened = true;
+    }
+    let mut closed = false;
+    while let Some(closing) = CLOSINGS.iter().find(|closing| rest.ends_with(**closing)) {
+        // Punctuation alone does not count: `Tokyo?` need not continue a request.
+        closed = closed || has_han(closing);
+        rest = rest[..rest.len() - closing.len()].trim_end();
+    }
+    (rest, opened, closed)
+}
+
+fn is_alike(one: &Mention, other: &Mention) -> bool {
+    match (&one.value, &other.value) {
+        (Value::Literal(one), Value::Literal(other)) => {
+            std::mem::discriminant(one) == std::mem::discriminant(other)
+        }
+        (Value::Number(_), Value::Number(_)) | (Value::When(_), Value::When(_)) => true,
+        (Value::Place, Value::Place | Value::Name) | (Value::Name, Value::Place) => true,
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(turns: &[(&str, &str)], request: &str, expect: &str) {
+        let before: Vec<Exchange<'_>> =
+            turns.iter().map(|(request, answer)| Exchange { request, answer }).collect();
+        assert_eq!(in_context(request, &before).unwrap_or_default(), expect, "{request}");
+    }
+
+    #[test]
+    fn a_question_never_repeats_a_change() {
+        for question in ["and \"amy\"?", "what about \"eve\"", "how about \"eve\"?", "那“amy”呢"] {
+            check(&[("remove user \"bob\"", "done")], question, "");
+            check(&[("删除用户“bob”", "done")], question, "");
+        }
+        check(&[("remove user \"bob\"", "done")], "and \"amy\"", "remove user \"amy\"");
+    }
+
+    #[test]
+    fn what_was_worked_out_goes_on() {
+        check(&[("what is 12 / 5", "2.4")], "and times 3", "calculate 12 / 5 * 3");
+        check(&[("算一下 23*47", "1081")], "再乘以 4", "计算 23 * 47 * 4");
+        check(&[("1+1", "2"), ("times 3", "6")], "minus 1", "calculate (1 + 1) * 3 - 1");
+        check(&[("求 84 和 126 的最大公约数", "42")], "再加 8 呢？", "计算 42 + 8");
+        check(&[("what is 12 / 5", "2.4")], "times 3 and then plus 5", "calculate 12 / 5 * 3 + 5");
+        check(&[("what time is it", "2026-11-15 12:00:00")], "times 3", "");
+        check(&[], "times 3", "");
+    }
+
+    #[test]
+    fn another_takes_the_place() {
+        let tokyo = [("what time is it in Tokyo?", "12:00")];
+        check(&tokyo, "what about Berlin?", "what time is it in Berlin?");
+        check(&tokyo, "and in Paris", "what time is it in Paris?");
+        check(&[("东京现在几点？", "12:00")], "那伦敦呢？", "伦敦现在几点？");
+        check(&[("what time is it?", "12:00")], "and in Tokyo?", "what time is it in Tokyo");
+        check(&tokyo, "Berlin", "");
+        check(&tokyo, "what about lunch", "");
+        check(&[("read docs/a.txt", "one")], "and docs/b.txt?", "read docs/b.txt");
+    }
+
+    #[test]
+    fn a_file_stays_in_mind() {
+        let check = |before: &str, request: &str, expect: &str| {
+            let before = [Exchange { request: before, answer: "" }];
+            assert_eq!(placed(request, &before).unwrap_or_default().0, expect, "{request}");
+        };
+        check(
+            "create sheet Poll in poll.xlsx",
+            "write 5 into A1",
+            "In sheet \"Poll\" of poll.xlsx: write 5 into A1",
+        );
+        check("打开 销售.xlsx 看看", "新建工作表 六月", "在 销售.xlsx 里，新建工作表 六月");
+        check("read a.xlsx", "read b.xlsx", "");
+        check("what time is it", "write 5 into A1", "");
+    }
+}

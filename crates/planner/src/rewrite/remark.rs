@@ -1,0 +1,521 @@
+//! Statements beside an order: `X is obsolete, remove it`, 这个表没用了，删掉吧. The subject of the statement becomes the object of
+//! the order; the rest of the statement is dropped.
+
+use crate::lexer::lexicon;
+use crate::lexer::literal;
+use crate::lexer::name::has_han;
+use crate::lexer::split;
+use crate::lexer::token::{Kind, is_han, tokens};
+use crate::rewrite::rephrase::{has_word, is_open, masked};
+use crate::selection::verb_class::VERBS;
+
+/// Verbs of a statement about a thing.
+const STATES: [&str; 36] = [
+    " left us ",
+    " left the ",
+    " is ",
+    " are ",
+    " isn't ",
+    " aren't ",
+    " was ",
+    " were ",
+    " has ",
+    " have ",
+    " needs ",
+    " need ",
+    " looks ",
+    " seems ",
+    " contains ",
+    " holds ",
+    " got ",
+    " became ",
+    " clashes ",
+    " overlaps ",
+    " conflicts ",
+    " collides ",
+    " went ",
+    " came ",
+    " arrived ",
+    " no longer ",
+    " turned ",
+    " belongs ",
+    " keeps ",
+    " shows ",
+    " says ",
+    " sounds ",
+    " appears ",
+    " feels ",
+    " doesn't ",
+    " hasn't ",
+];
+/// Other subjects of a statement that mentions the object of the order.
+const SPEAKERS: [&str; 16] = [
+    "i ",
+    "i've ",
+    "i'm ",
+    "we ",
+    "we've ",
+    "we're ",
+    "i have ",
+    "he ",
+    "she ",
+    "they ",
+    "my boss ",
+    "someone ",
+    "somebody ",
+    "nobody ",
+    "everybody ",
+    "everyone ",
+];
+/// Words before the verb of the order.
+const LEADS: [&str; 16] = [
+    "so ",
+    "please ",
+    "pls ",
+    "therefore ",
+    "now ",
+    "then ",
+    "can you ",
+    "could you ",
+    "would you ",
+    "kindly ",
+    "just ",
+    "go ahead and ",
+    "let's ",
+    "you can ",
+    "you may ",
+    "and ",
+];
+/// Words of a statement that restrict or forbid the order.
+const BOUNDS: [&str; 14] = [
+    "must",
+    "mustn't",
+    "shouldn't",
+    "should",
+    "may",
+    "can't",
+    "cannot",
+    "only",
+    "except",
+    "don't",
+    "never",
+    "keep",
+    "important",
+    "wait",
+];
+/// Prepositions before a literal that is a location.
+const PLACES: [&str; 6] = ["in", "on", "at", "under", "inside", "within"];
+
+/// Final characters of a Chinese statement about a thing.
+const HAN_ENDS: [char; 2] = ['了', '的'];
+/// The maximum length of a Chinese predicate in characters.
+const LONGEST_STATE: usize = 10;
+const HAN_LEADS: [&str; 14] = [
+    "就",
+    "所以",
+    "请",
+    "麻烦你",
+    "麻烦",
+    "帮我",
+    "给我",
+    "直接",
+    "可以",
+    "那就",
+    "你",
+    "帮忙",
+    "劳烦",
+    "干脆",
+];
+const HAN_BOUNDS: [&str; 12] =
+    ["别", "不能", "不许", "勿", "如果", "要是", "除了", "只", "吗", "谁", "怎么", "等"];
+
+/// Removes a statement before an order and replaces the pronoun in the order with the statement's subject.
+pub(crate) fn without_lead(text: &str) -> Option<String> {
+    if has_han(&masked(text, &literal::find(text))) || !text.is_ascii() && has_han(text) {
+        return chinese(text);
+    }
+    let literals = literal::find(text);
+    let masked = masked(text, &literals);
+    if is_open(&masked.replace("isn't", "").replace("doesn't", "").replace("not ", "")) {
+        return None;
+    }
+    let breaks = [", ", "; ", ": ", ". ", " - ", " – ", "! ", " so "];
+    let mut places: Vec<(usize, usize)> = breaks
+        .iter()
+        .flat_map(|mark| masked.match_indices(mark).map(|(at, found)| (at, at + found.len())))
+        .collect();
+    places.sort_unstable();
+    places.into_iter().find_map(|(head, rest)| {
+        let mut from = rest;
+        while let Some(lead) = LEADS.iter().find(|lead| masked[from..].starts_with(**lead)) {
+            from += lead.len();
+        }
+        let order = masked.get(from..)?;
+        let verb = order.split(|c: char| !c.is_ascii_alphabetic() && c != '-').next()?;
+        let begins = VERBS.english.contains_key(verb) || split::is_verb(verb) || begins_phrase(order);
+        (begins && !verb.starts_with("wh")).then(|| statement(text, &masked, (head, from))).flatten()
+    })
+}
+
+/// Whether a text starts with a verb of several words: `get rid of`.
+fn begins_phrase(order: &str) -> bool {
+    let words: Vec<&str> = order.split(' ').take(VERBS.longest.0).collect();
+    (2..=words.len()).any(|count| VERBS.english.contains_key(&words[..count].join(" ")))
+}
+
+/// The order that starts at `places.1`, completed with the subject of the statement that ends at `places.0`.
+fn statement(text: &str, masked: &str, places: (usize, usize)) -> Option<String> {
+    let head = masked.get(..places.0)?;
+    let order = text.get(places.1..)?;
+    let first = head.split(|c: char| !c.is_ascii_alphabetic() && c != '\'').next().unwrap_or_default();
+    let asks =
+        ["what", "which", "is", "are", "does", "do", "can", "could", "please", "in", "on", "there", "here"];
+    // `message 77104 keeps …`: a word that may be a verb is a noun before a number.
+    let named = head[first.len()..].trim_start().starts_with(|c: char| c.is_ascii_digit() || c == '#');
+    let noun = ["message", "email", "mail", "branch"].contains(&first) && named;
+    if VERBS.english.contains_key(first) && !noun
+        || asks.contains(&first)
+        || BOUNDS.iter().any(|word| has_word(&head.replace(" is only a ", " is a "), word))
+    {
+        return None;
+    }
+    if let Some(speaker) = SPEAKERS.iter().find(|speaker| head.starts_with(**speaker)) {
+        let own = literal::find(text.get(speaker.len()..places.0)?);
+        // `We no longer buy from Old Supplier Ltd, so remove that entity`: the only name.
+        if own.is_empty() {
+            let name = crate::rewrite::again::capital_name(text.get(..places.0)?, &[])?;
+            let entity = ["that entity", "this entity", "the entity", "that node"]
+                .iter()
+                .any(|kind| has_word(&masked[places.1..], kind));
+            return entity.then(|| pointed(order, &name)).flatten();
+        }
+        let [one] = own.as_slice() else { return None };
+        let (start, end) = (speaker.len() + one.start, speaker.len() + one.end);
+        let before = text.get(..start)?.trim_end();
+        let last = before.rsplit(' ').next().unwrap_or_default().to_lowercase();
+        if PLACES.contains(&last.as_str()) {
+            let order = order.trim_end_matches(['.', '!', ' ']);
+            return Some(format!("{order} {last} {}", &text[start..end]));
+        }
+        let kind = before.rfind(' ').map_or(0, |at| at + 1);
+        let spots = lexicon::spots(&before[kind..], &tokens(&before[kind..]), &|_| false);
+        let is_kind = spots.iter().any(|spot| !spot.meaning.things.is_empty());
+        return pointed(order, &text[if is_kind { kind } else { start }..end]);
+    }
+    // `the location of evt_12 is now Room 9, please update it`: the statement gives the new value.
+    if let Some(now) = head.find(" is now ").or_else(|| head.find(" should now be ")) {
+        let verb = masked.get(places.1..)?.split(' ').next()?;
+        let told = text.get(now + head[now..].find("now ")? + 4..places.0)?.trim_start_matches("be ").trim();
+        let subject = text.get(..now)?.trim();
+        let changes = ["update", "change", "adjust", "correct", "fix"].contains(&verb);
+        let bare = literal::find(order).is_empty() && order.split(' ').count() <= 5;
+        return (changes && bare && subject.contains(" of ")).then(|| format!("change {subject} to {told}"));
+    }
+    let (at, _) = STATES.iter().filter_map(|state| head.find(state).map(|at| (at, state))).min()?;
+    // The predicate must not contain names or literals that the order might need.
+    let said = text.get(at..places.0)?;
+    let inner = |c: char| c.is_ascii_digit() || c.is_uppercase();
+    if said.contains(inner) || masked.get(at..places.0)?.contains('#') {
+        return None;
+    }
+    let thing = text.get(..at)?.trim();
+    pointed(order, thing.strip_prefix("Both ").unwrap_or(thing))
+}
+
+/// The number of things in `A and B`, `A, B and C`.
+fn members(thing: &str) -> usize {
+    thing.split(" and ").flat_map(|part| part.split(", ")).filter(|part| !part.trim().is_empty()).count()
+}
+
+fn counted(word: &str) -> usize {
+    ["two", "three", "four"].iter().position(|count| word.eq_ignore_ascii_case(count)).map_or(0, |at| at + 2)
+}
+
+/// Replaces the pronoun in an order with the thing it refers to.
+fn pointed(order: &str, thing: &str) -> Option<String> {
+    let literals = literal::find(order);
+    let free = |at: usize| !literals.iter().any(|found| found.start <= at && at < found.end);
+    let all = tokens(order);
+    let thing_has_kind = !lexicon::spots(thing, &tokens(thing), &|token| {
+        literal::find(thing).iter().any(|found| found.start < token.end && token.start < found.end)
+    })
+    .is_empty();
+    for (at, token) in
+        all.iter().enumerate().filter(|(_, token)| token.kind == Kind::Word && free(token.start))
+    {
+        if token.is_any(&["it", "them"]) {
+            return Some(format!("{}{thing}{}", &order[..token.start], &order[token.end..]));
+        }
+        if !token.is_any(&["that", "this", "the", "these", "those"]) {
+            continue;
+        }
+        let next = all.get(at + 1).filter(|next| next.kind == Kind::Word && free(next.start));
+        // `stage those two in …`, `delete these two entities`: all things of the statement.
+        if token.is_any(&["these", "those"])
+            && next.is_some_and(|next| next.is_any(&["two", "three", "four"]))
+            && let Some(count) = next
+            && members(thing) == counted(count.text)
+        {
+            let after = all.get(at + 2).filter(|after| after.kind == Kind::Word && free(after.start));
+            let kind = after.filter(|after| {
+                !lexicon::spots(after.text, &tokens(after.text), &|_| false).is_empty()
+                    || after.is_any(&["files", "things", "ones"])
+            });
+            let object = match kind {
+                Some(kind) if !thing_has_kind => format!("the {} {thing}", kind.text),
+                _ => thing.to_owned(),
+            };
+            let end = kind.map_or(count.end, |kind| kind.end);
+            return Some(format!("{}{object}{}", &order[..token.start], &order[end..]));
+        }
+        if next.is_some_and(|next| next.is_any(&["one", "ones"])) {
+            let end = all[at + 1].end;
+            return Some(format!("{}{thing}{}", &order[..token.start], &order[end..]));
+        }
+        let kind = next.filter(|next| !lexicon::spots(next.text, &tokens(next.text), &|_| false).is_empty());
+        match kind {
+            // `delete that mail`: a noun for a kind without a name after it refers to the thing in the statement.
+            Some(kind)
+                if !order[kind.end..]
+                    .trim_start()
+                    .starts_with(|c: char| c.is_ascii_uppercase() || c.is_ascii_digit()) =>
+            {
+                let object = match thing_has_kind {
+                    true => thing.to_owned(),
+                    false => format!("{} {thing}", &order[token.start..kind.end]),
+                };
+                return Some(format!("{}{object}{}", &order[..token.start], &order[kind.end..]));
+            }
+            None if token.is_any(&["that", "this"]) => {
+                return Some(format!("{}{thing}{}", &order[..token.start], &order[token.end..]));
+            }
+            _ => {}
+        }
+    }
+    None
+}
+
+/// 账目.xlsx 里 2023年 这个工作表不要了，删掉吧: the Chinese equivalent.
+fn chinese(text: &str) -> Option<String> {
+    let literals = literal::find(text);
+    let free = |at: usize| !literals.iter().any(|found| found.start <= at && at < found.end);
+    let (comma, length) = text
+        .char_indices()
+        .find(|(at, c)| "，,。；;".contains(*c) && free(*at) && text[at + c.len_utf8()..].contains(is_han))
+        .map(|(at, c)| (at, c.len_utf8()))?;
+    let head = text.get(..comma)?.trim_end();
+    let mut order = text.get(comma + length..)?.trim_start();
+    let polite = ["请", "麻烦", "帮我", "帮忙", "劳烦"].iter().any(|lead| order.starts_with(lead));
+    if HAN_BOUNDS.iter().any(|word| text.match_indices(word).any(|(at, _)| free(at))) {
+        return None;
+    }
+    while let Some(lead) = HAN_LEADS.iter().find(|lead| order.starts_with(**lead)) {
+        order = order[lead.len()..].trim_start();
+    }
+    // 从知识图谱里删了吧: the location may precede the verb.
+    let containers = [
+        "从日历里",
+        "从日历中",
+        "从我的日历里",
+        "从日历上",
+        "从邮箱里",
+        "从知识图谱里",
+        "从图谱里",
+        "知识图谱里",
+        "图谱里",
+        "从知识图谱中",
+        "知识图谱中",
+        "在知识图谱里",
+        "从记忆里",
+    ];
+    let container =
+        containers.iter().filter(|word| order.starts_with(**word)).map(|word| word.len()).max().unwrap_or(0);
+    let place = &order[..container];
+    order =
+        order[container..].trim_start_matches(['面', '的', '一', '并', '把', '给', '也', '都']).trim_start();
+    let named = head.contains("实体") || head.contains("节点");
+    // 请永久删除, 全部取消暂存: an adverb may precede the verb.
+    let adverb = ["永久", "彻底", "全部", "统统", "全都"].iter().find(|word| order.starts_with(**word));
+    let (manner, order) = order.split_at(adverb.map_or(0, |word| word.len()));
+    // The subject ends with its last literal or the last noun for its kind.
+    let taken = |token: &crate::lexer::token::Token<'_>| !free(token.start);
+    let spots = lexicon::spots(head, &tokens(head), &taken);
+    let kinds = spots.iter().filter(|spot| !spot.meaning.things.is_empty() && spot.meaning.deeds.is_empty());
+    let last = kinds
+        .map(|spot| spot.end)
+        .chain(literals.iter().map(|found| found.end).filter(|end| *end <= comma))
+        .max()?;
+    // 邮件 3345 是垃圾邮件: a noun in the predicate is not another subject.
+    let number = ["邮件", "日程", "会议"].iter().find_map(|kind| {
+        let at = head.find(kind)? + kind.len();
+        let rest = head[at..].trim_start();
+        let digits = rest.len() - rest.trim_start_matches(|c: char| c.is_ascii_digit()).len();
+        (digits > 1).then_some(head.len() - rest.len() + digits)
+    });
+    let named_end =
+        literals.iter().map(|found| found.end).filter(|end| *end <= comma).chain(number).max().unwrap_or(0);
+    let last = match head.get(named_end..).map(str::trim_start).filter(|rest| rest.starts_with('是')) {
+        Some(_) if named_end > 0 => named_end,
+        _ => last,
+    };
+    let state = head.get(last..)?;
+    let short = state.chars().count() <= LONGEST_STATE;
+    let plain = state.chars().all(|c| is_han(c) || c.is_whitespace());
+    let asks = spots.iter().any(|spot| {
+        !spot.meaning.deeds.is_empty()
+            && head.get(spot.start..spot.end).is_some_and(|word| spot.end <= last && !word.ends_with('了'))
+    });
+    let is_something = state.trim().starts_with('是') && state.chars().count() <= 8;
+    // 涉及隐私，请删除: a polite order after a predicate refers to the subject of the predicate.
+    let keeps =
+        ["留", "不要动", "还要", "重要", "先", "才", "再", "应"].iter().any(|word| state.contains(word));
+    let stated = polite && state.chars().filter(|c| is_han(*c)).count() > 2 && !keeps;
+    if !state.ends_with(HAN_ENDS) && !is_something && !stated
+        || state.trim() == "的"
+        || !short
+        || !plain
+        || asks
+        || literals.is_empty() && !named && number.is_none()
+    {
+        return None;
+    }
+    let thing = head.get(..last)?.trim();
+    for pronoun in ["把它", "将它", "把其", "将其", "把这个", "把那个", "它"] {
+        if let Some(rest) = order.strip_prefix(pronoun) {
+            return Some(format!("把 {thing} {}", rest.trim_start()));
+        }
+    }
+    let own = lexicon::spots(order, &tokens(order), &|_| false);
+    let verb = own.first().filter(|spot| spot.start == 0 && !spot.meaning.deeds.is_empty())?;
+    // An order with its own object does not refer to the subject of the statement.
+    let rest = order.get(verb.end..)?.replace('它', "");
+    let known = [
+        "整列",
+        "整行",
+        "这一列",
+        "这一行",
+        "这列",
+        "这行",
+        "掉",
+        "了",
+        "吧",
+        "就行",
+        "即可",
+        "掉吧",
+        "一下",
+        "一下吧",
+        "掉就行",
+        "为",
+        "成",
+        "到",
+        "进",
+        "至",
+        "入",
+    ];
+    let rest = rest.trim_end_matches(['。', '！', '!', '.', ' ']).to_owned();
+    let rest_start = rest.trim_start_matches(|c: char| c.is_whitespace());
+    let placed = ["，仓库是", "，仓库在", "，仓库为", "，在", "，仓库"]
+        .iter()
+        .any(|word| rest_start.starts_with(word));
+    let goes_on = placed
+        || known.iter().any(|word| rest_start.starts_with(word))
+        || rest_start.is_empty()
+        || order[..verb.end].ends_with(['为', '成', '到', '进', '至', '入']);
+    goes_on.then(|| format!("{place}把 {thing} {manner}{}{rest}", &order[..verb.end]))
+}
+
+/// `cancel evt_40, nobody can make it`: removes a reason after an order.
+pub(crate) fn without_reason(text: &str) -> Option<String> {
+    const REASONS: [&str; 14] = [
+        "nobody ",
+        "no one ",
+        "everyone ",
+        "everybody ",
+        "because ",
+        "since it",
+        "as it",
+        "they ",
+        "he ",
+        "she ",
+        "it's no longer",
+        "it is no longer",
+        "we no longer",
+        "i no longer",
+    ];
+    const HAN_REASONS: [&str; 8] = ["因为", "反正", "没人", "大家", "没有人", "用不着", "用不上", "以免"];
+    const BINDING: [&str; 14] = [
+        "only", "except", "but", "not", "just", "instead", "unless", "if", "when", "until", "first", "then",
+        "and", "before",
+    ];
+    let literals = literal::find(text);
+    let masked = masked(text, &literals);
+    let marks = [", ", " - ", " – ", ". ", "; ", "，", "。", "；"];
+    let (at, start) =
+        marks.iter().filter_map(|mark| masked.rfind(mark).map(|at| (at, at + mark.len()))).max()?;
+    let reason = masked.get(start..)?.trim_start();
+    let english = REASONS.iter().any(|word| reason.starts_with(word))
+        && !BINDING.iter().any(|word| has_word(reason, word));
+    let chinese = HAN_REASONS.iter().any(|word| reason.starts_with(word))
+        && !["只", "除", "别", "就", "再"].iter().any(|word| reason.contains(word));
+    let plain = !reason.contains(['#', '?', '？']) && !reason.contains(|c: char| c.is_ascii_digit());
+    let head = masked.get(..at)?;
+    let first = head.split(|c: char| !c.is_ascii_alphabetic() && c != '-').next().unwrap_or_default();
+    let ordered = VERBS.english.contains_key(first)
+        || split::is_verb(first)
+        || has_han(head)
+        || crate::rewrite::statement::begins_order(head);
+    // `they asked for Apollo, too`: a clause with a name, or one that adds items, is not a reason.
+    let shown = text.get(start..)?.trim_start();
+    let named = shown
+        .split(' ')
+        .skip(1)
+        .any(|word| word.starts_with(|c: char| c.is_ascii_uppercase()) && word != "I")
+        || crate::rewrite::statement_words::asks_for_more(reason)
+        || crate::rewrite::statement_words::retracts(reason);
+    (plain && ordered && !named && (english || chinese)).then(|| text[..at].trim_end().to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn statements_are_left_out() {
+        let check = |text: &str, expect: Option<&str>| {
+            assert_eq!(without_lead(text).as_deref(), expect, "{text}");
+        };
+        check(
+            "the entity \"Old CRM\" is obsolete, remove it from the graph",
+            Some("remove the entity \"Old CRM\" from the graph"),
+        );
+        check("AAMk-559 is just spam, delete that mail", Some("delete that mail AAMk-559"));
+        check("event evt_905 is off, so delete it please", Some("delete event evt_905 please"));
+        check("I've seen email m-77 already, so mark it as read", Some("mark email m-77 as read"));
+        check(
+            "I staged way too much in ~/work, please unstage all of it",
+            Some("unstage all of it in ~/work"),
+        );
+        check("/in/a.pdf needs a better name: rename it to /in/b.pdf", Some("rename /in/a.pdf to /in/b.pdf"));
+        check("if evt_40 has no attendees, delete it", None);
+        check("the sheet Old is important, delete the sheet Tmp", None);
+        check("is evt_40 off? delete it", None);
+        check(
+            "账目.xlsx 里 2023年 这个工作表不要了，删掉吧",
+            Some("把 账目.xlsx 里 2023年 这个工作表 删掉吧"),
+        );
+        check("msg_31 别删，留着", None);
+    }
+
+    #[test]
+    fn reasons_are_left_out() {
+        let check = |text: &str, expect: Option<&str>| {
+            assert_eq!(without_reason(text).as_deref(), expect, "{text}");
+        };
+        check("cancel evt_40, nobody can make it", Some("cancel evt_40"));
+        check("取消 evt_40，因为没人来", Some("取消 evt_40"));
+        check("delete row 3, they only want row 4", None);
+        check("delete row 3, everyone in row 4 stays", None);
+        check("please delete row 3, nobody uses it", Some("please delete row 3"));
+        check("please delete row 3, they asked for Apollo too", None);
+    }
+}

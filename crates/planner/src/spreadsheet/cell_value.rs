@@ -1,0 +1,54 @@
+//! Finds the cell references for a parameter.
+
+use serde_json::Value as Json;
+
+use crate::lexer::literal::Literal;
+use crate::lexer::mention::{Mention, Value};
+use crate::values::candidate::{Candidate, GOOD, Given, Scene};
+use crate::values::parameter::Parameter;
+
+/// The corners of a range, for parameters that take one corner each: `B1:B10`, `C2 到 C5`.
+pub(crate) fn corners(parameter: &Parameter, scene: &Scene<'_>) -> Vec<Candidate> {
+    let first = parameter.has_word(&["start", "begin", "first", "from"]);
+    let last = parameter.has_word(&["end", "last", "to", "stop"]);
+    let mentions = &scene.reading.mentions;
+    let mut found = Vec::new();
+    for (at, mention) in mentions.iter().enumerate() {
+        let Value::Literal(Literal::Cells(cells)) = &mention.value else { continue };
+        if let Some((start, end)) = cells.split_once(':') {
+            // Each corner has its own range, so that one cell range can fill both parameters.
+            let middle = mention.start + start.len();
+            if first {
+                let value = Given::Said(Json::from(start));
+                found.push(Candidate { value, start: mention.start, end: middle, score: GOOD + 0.8 });
+            } else if last {
+                let value = Given::Said(Json::from(end));
+                found.push(Candidate { value, start: middle, end: mention.end, score: GOOD + 0.8 });
+            }
+            continue;
+        }
+        let joint = |one: usize, other: usize| {
+            let between = mentions
+                .get(one)
+                .zip(mentions.get(other))
+                .and_then(|(a, b)| scene.reading.text.get(a.end..b.start));
+            between.is_some_and(|text| {
+                ["to", "through", "thru", "till", "until", "-", "–", "到", "至", "~", "and"]
+                    .contains(&text.trim())
+            })
+        };
+        let is_cell = |place: usize| {
+            matches!(mentions.get(place), Some(Mention { value: Value::Literal(Literal::Cells(_)), .. }))
+        };
+        let value = Given::Said(Json::from(cells.clone()));
+        let ends = last && at > 0 && is_cell(at - 1) && joint(at - 1, at);
+        let starts = first && is_cell(at + 1) && joint(at, at + 1);
+        if ends || starts {
+            found.push(Candidate { value, start: mention.start, end: mention.end, score: GOOD + 1.0 });
+        } else if last {
+            // A single cell is the start of a range, not its end.
+            found.push(Candidate { value, start: mention.start, end: mention.end, score: -1.0 });
+        }
+    }
+    found
+}

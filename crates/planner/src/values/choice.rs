@@ -1,0 +1,211 @@
+//! Finds the values of a schema's `enum` that a request refers to, in English or Chinese.
+
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
+use serde_json::Value;
+
+use crate::lexer::labels::{self, Label, Place};
+use crate::lexer::mention::Reading;
+use crate::values::parameter::words;
+
+const TABLE: &str = include_str!("../../data/choices.tsv");
+
+/// Words used for a value, by value.
+static SPOKEN: LazyLock<HashMap<&'static str, Vec<&'static str>>> = LazyLock::new(|| {
+    let mut spoken: HashMap<&'static str, Vec<&'static str>> = HashMap::new();
+    for row in TABLE.lines().filter(|line| !line.starts_with('#')) {
+        let mut columns = row.split('\t');
+        let values = columns.next().unwrap_or_default();
+        let names: Vec<&'static str> = columns.flat_map(str::split_whitespace).collect();
+        for value in values.split('|') {
+            spoken.entry(value).or_default().extend(&names);
+        }
+    }
+    spoken
+});
+
+const KINDS: &str = include_str!("../../data/kinds.tsv");
+
+/// The usual values of parameters with such a name, if their schema lists none.
+pub(crate) fn kinds(words: &[String]) -> Vec<Value> {
+    let rows = KINDS.lines().filter(|line| !line.starts_with('#'));
+    // The last word of a name is the most significant: a border's colour is a colour.
+    let row = rows
+        .filter_map(|row| row.split_once('\t'))
+        .filter_map(|(names, values)| {
+            let at = words.iter().rposition(|word| names.split_whitespace().any(|name| name == word))?;
+            Some((at, values))
+        })
+        .max_by_key(|(at, _)| *at);
+    row.map(|(_, values)| values.split_whitespace().map(Value::from).collect()).unwrap_or_default()
+}
+
+/// The words and phrases for a listed value.
+fn sayings(value: &str, description: &str) -> Vec<Label> {
+    let lower = value.to_lowercase();
+    let mut found = vec![Label::new(&words(value).join("_"), 4.0)];
+    if crate::lexer::name::has_han(value) {
+        found = vec![Label::new(value, 4.0)];
+    }
+    found.extend(SPOKEN.get(lower.as_str()).into_iter().flatten().map(|name| Label::new(name, 2.6)));
+    found.extend(described(&lower, description));
+    // A single character is part of too many words.
+    let telling = |label: &Label| {
+        let alone = |word: &String| {
+            word.chars().nth(1).is_some()
+                || word == "男"
+                || word == "女"
+                || !crate::lexer::name::has_han(word)
+        };
+        label.words.iter().all(alone) || value.chars().nth(1).is_none()
+    };
+    found.retain(telling);
+    found.retain(|label| !label.words.is_empty() && label.words.iter().any(|word| !word.is_empty()));
+    found
+}
+
+/// `'a' for apples`, `m (meters)`, `1 = low`: the explanation of a value in a description.
+fn described(value: &str, description: &str) -> Option<Label> {
+    let lower = description.to_lowercase();
+    let at = lower.find(&format!("'{value}'")).or_else(|| lower.find(&format!("`{value}`")))?;
+    let rest = lower.get(at + value.len() + 2..)?;
+    let rest = rest.trim_start_matches([' ', ':', '=', '(', '-', '（', '：']);
+    let rest = rest.strip_prefix("for ").or_else(|| rest.strip_prefix("means ")).unwrap_or(rest);
+    let end = rest.find([',', ')', ';', '.', '\'', '`', '，', '）', '、']).unwrap_or(rest.len());
+    let said = rest[..end].trim();
+    let short = !said.is_empty()
+        && said.split(' ').count() <= 3
+        && said.chars().count() <= 24
+        && !["or", "and", "或"].contains(&said);
+    short.then(|| Label::new(&said.replace(' ', "_"), 2.4))
+}
+
+/// A listed value and its place in the request.
+#[derive(Debug, Clone)]
+pub(crate) struct Chosen {
+    pub(crate) value: Value,
+    pub(crate) place: Place,
+}
+
+/// The listed values in a text, in its order; of overlapping ones the strongest.
+pub(crate) fn chosen(
+    choices: &[Value],
+    description: &str,
+    reading: &Reading<'_>,
+    stems: &[String],
+) -> Vec<Chosen> {
+    let mut found: Vec<Chosen> = Vec::new();
+    for choice in choices {
+        let said = match choice {
+            Value::String(text) => text.clone(),
+            Value::Number(number) => number.to_string(),
+            _ => continue,
+        };
+        for place in labels::places(&sayings(&said, description), reading, stems) {
+            found.push(Chosen { value: choice.clone(), place });
+        }
+        // `Europe` for the listed value `European`.
+        for token in
+            reading.tokens.iter().filter(|token| labels::alike(&said, token.text) && !token.is(&said))
+        {
+            let place = Place { start: token.start, end: token.end, strength: 2.0 };
+            found.push(Chosen { value: choice.clone(), place });
+        }
+    }
+    let length = |chosen: &Chosen| chosen.place.end - chosen.place.start;
+    // `with sizes, sorted by size`: the value after `by` is preferred.
+    for one in &mut found {
+        let before = reading.text.get(..one.place.start).unwrap_or_default().trim_end();
+        one.place.strength += if before.ends_with(" by") || before.ends_with('按') { 0.5 } else { 0.0 };
+    }
+    found.sort_by(|a, b| {
+        (b.place.strength.total_cmp(&a.place.strength))
+            .then(length(b).cmp(&length(a)))
+            .then(a.place.start.cmp(&b.place.start))
+    });
+    let mut kept: Vec<Chosen> = Vec::new();
+    for chosen in found {
+        let overlaps =
+            |other: &Chosen| other.place.start < chosen.place.end && chosen.place.start < other.place.end;
+        // The longer of overlapping phrases counts: `premium economy` is not `economy`.
+        if !kept.iter().any(|other| overlaps(other) || other.value == chosen.value) {
+            kept.push(chosen);
+        } else if let Some(other) = kept
+            .iter_mut()
+            .find(|other| overlaps(other) && length(&chosen) > other.place.end - other.place.start)
+        {
+            *other = chosen;
+        }
+    }
+    kept.sort_by_key(|chosen| chosen.place.start);
+    // `local and remote` of `local`, `remote` and `all`: a request that names all other values means `all`.
+    let is_all = |chosen: &Chosen| chosen.value.as_str() == Some("all");
+    let others = choices.iter().filter(|choice| choice.as_str() != Some("all")).count();
+    if others > 1 && others < choices.len() && kept.iter().filter(|chosen| !is_all(chosen)).count() == others
+    {
+        let (start, end) = (kept[0].place.start, kept[kept.len() - 1].place.end);
+        let place = Place { start, end, strength: 4.0 };
+        return vec![Chosen { value: Value::from("all"), place }];
+    }
+    kept
+}
+
+/// The number of listed values that the words of a tool contain, in any of their forms.
+pub(crate) fn named_by(choices: &[Value], tool_words: &[String]) -> usize {
+    let said = |choice: &&Value| {
+        let value = choice.as_str().unwrap_or_default().to_lowercase();
+        let spoken = SPOKEN.get(value.as_str()).into_iter().flatten().copied();
+        spoken.chain([value.as_str()]).any(|name| tool_words.contains(&labels::stem(name)))
+    };
+    choices.iter().filter(said).count()
+}
+
+/// Names of languages or currencies in a text, with the code from the table.
+pub(crate) fn spoken_codes(codes: &[&'static str], reading: &Reading<'_>, stems: &[String]) -> Vec<Chosen> {
+    let values: Vec<Value> = codes.iter().map(|code| Value::from(*code)).collect();
+    let mut found = chosen(&values, "", reading, stems);
+    // Two-letter codes such as `it` and `de` are also words.
+    let is_name = |chosen: &Chosen| {
+        reading
+            .text
+            .get(chosen.place.start..chosen.place.end)
+            .is_some_and(|said| said.chars().count() > 2 || crate::lexer::name::has_han(said))
+    };
+    found.retain(is_name);
+    found
+}
+
+/// Languages with names in the table.
+pub(crate) const LANGUAGES: [&str; 12] =
+    ["en", "zh", "ja", "ko", "fr", "de", "es", "ru", "it", "pt", "ar", "hi"];
+/// Currencies with names in the table.
+pub(crate) const CURRENCIES: [&str; 12] =
+    ["usd", "cny", "eur", "gbp", "jpy", "krw", "hkd", "aud", "cad", "chf", "inr", "sgd"];
+
+#[cfg(test)]
+mod tests {
+    use jiff::civil::Date;
+
+    use super::*;
+
+    #[test]
+    fn values_are_chosen() {
+        let check = |choices: &[&str], text: &str, expect: &[&str]| {
+            let reading = Reading::of(text, Date::constant(2026, 1, 15));
+            let choices: Vec<Value> = choices.iter().map(|choice| Value::from(*choice)).collect();
+            let found = chosen(&choices, "", &reading, &labels::stems(&reading));
+            assert_eq!(
+                found.iter().filter_map(|chosen| chosen.value.as_str()).collect::<Vec<_>>(),
+                expect,
+                "{text}"
+            );
+        };
+        check(&["celsius", "fahrenheit"], "in Celsius please", &["celsius"]);
+        check(&["celsius", "fahrenheit"], "用华氏度", &["fahrenheit"]);
+        check(&["bar", "line", "pie"], "画一个柱状图", &["bar"]);
+        check(&["asc", "desc"], "按降序排列", &["desc"]);
+        check(&["economy", "premium_economy"], "a premium economy seat", &["premium_economy"]);
+        check(&["low", "high"], "what is this", &[]);
+    }
+}

@@ -1,0 +1,326 @@
+//! Finds file names and folders in a request that contains no path: `txt files in logs`.
+
+use serde_json::Value as Json;
+
+use crate::lexer::labels::{self, Label};
+use crate::lexer::literal::Literal;
+use crate::lexer::mention::Value;
+use crate::lexer::token::{Kind, Token};
+use crate::values::candidate::{Candidate, GOOD, Given, Scene};
+use crate::values::parameter::Parameter;
+use crate::values::phrase;
+use crate::values::role::Role;
+
+/// `xlsx files`, `markdown 文件`: glob patterns from an extension.
+pub(crate) fn patterns(scene: &Scene<'_>) -> Vec<Candidate> {
+    let tokens = &scene.reading.tokens;
+    let mut found = Vec::new();
+    for (at, token) in tokens.iter().enumerate() {
+        let after = tokens.get(at + 1).map_or("", |next| next.text).to_lowercase();
+        let kinds = [
+            "file",
+            "files",
+            "格",
+            "文",
+            "的",
+            "图",
+            "照",
+            "image",
+            "images",
+            "picture",
+            "pictures",
+            "photo",
+            "photos",
+            "document",
+            "documents",
+            "script",
+            "scripts",
+            "log",
+            "logs",
+        ];
+        let is_files = kinds.contains(&after.as_str());
+        let lower = token.text.to_lowercase();
+        let ending = match lower.as_str() {
+            "markdown" => "md",
+            "python" => "py",
+            "rust" => "rs",
+            "javascript" => "js",
+            "excel" => "xlsx",
+            "text" => "txt",
+            other if crate::lexer::literal::is_ending(other) && other.len() > 1 => other,
+            _ => continue,
+        };
+        if is_files {
+            let value = Given::Said(Json::from(format!("*.{ending}")));
+            found.push(Candidate { value, start: token.start, end: token.end, score: GOOD + 0.2 });
+        }
+    }
+    found
+}
+
+/// `files that end in .toml`, 以 .log 结尾的文件: glob patterns from an extension with its dot.
+pub(crate) fn ending(scene: &Scene<'_>) -> Option<Candidate> {
+    let text = scene.reading.text;
+    text.match_indices('.').find_map(|(at, _)| {
+        let word = &text[at + 1..];
+        let length = word.find(|c: char| !c.is_ascii_alphanumeric()).unwrap_or(word.len());
+        let before = text[..at].chars().next_back();
+        let alone =
+            before.is_none_or(|c| c.is_whitespace() || crate::lexer::token::is_han(c) || "“\"'".contains(c));
+        let known = crate::lexer::literal::is_ending(&word[..length].to_ascii_lowercase());
+        let inside = scene.reading.mentions.iter().any(|mention| {
+            matches!(mention.value, Value::Literal(_)) && mention.start < at && at < mention.end
+        });
+        (alone && known && !inside).then(|| Candidate {
+            value: Given::Said(Json::from(format!("*.{}", &word[..length]))),
+            start: at,
+            end: at + 1 + length,
+            score: GOOD + 0.2,
+        })
+    })
+}
+
+/// `files named X`, 叫 X 的文件: the name of a file to find.
+pub(crate) fn named(scene: &Scene<'_>) -> Vec<Candidate> {
+    let tokens = &scene.reading.tokens;
+    let mut found = Vec::new();
+    for (at, token) in tokens.iter().enumerate() {
+        let plain = token.kind == Kind::Word && token.text.is_ascii() && !phrase::is_stop(token.text);
+        let before =
+            |step: usize| at.checked_sub(step).and_then(|at| tokens.get(at)).map_or("", |token| token.text);
+        let called =
+            ["named", "called", "叫", "为", "做"].iter().any(|word| before(1).eq_ignore_ascii_case(word));
+        let rest = &scene.reading.text[token.end..];
+        let file = rest.trim_start().starts_with("的文件")
+            || ["file", "files"].contains(&before(2).to_lowercase().as_str());
+        if plain && called && file {
+            let value = Given::Said(Json::from(token.text));
+            found.push(Candidate { value, start: token.start, end: token.end, score: GOOD + 0.2 });
+        }
+    }
+    found
+}
+
+/// Whether a tool is about mail, whose folders have names instead of paths.
+pub(crate) fn is_mail(scene: &Scene<'_>) -> bool {
+    scene.tool_words.iter().any(|word| word == "email" || word == "mail" || word == "mailbox")
+}
+
+/// The name of a mail folder: `to the Receipts folder`, `to Done`, 移到 归档 文件夹.
+pub(crate) fn mail_folders(scene: &Scene<'_>) -> Vec<Candidate> {
+    let reading = scene.reading;
+    let mut found = Vec::new();
+    let mut add = |start: usize, end: usize| {
+        if let Some(text) = reading.text.get(start..end).filter(|text| !text.is_empty()) {
+            found.push(Candidate { value: Given::Said(Json::from(text)), start, end, score: GOOD + 0.2 });
+        }
+    };
+    for (at, _) in reading.text.match_indices("文件夹") {
+        let head = reading.text[..at].trim_end_matches(|c: char| c.is_whitespace() || "”\"」".contains(c));
+        let start = head
+            .char_indices()
+            .rev()
+            .take_while(|(_, c)| c.is_alphanumeric() && !"到在进入至从把移去".contains(*c));
+        let asks = |name: &str| {
+            ["哪", "什么", "我", "邮", "所有", "全部", "新", "一个", "几个", "列"]
+                .iter()
+                .any(|word| name.contains(word))
+        };
+        if let Some((start, _)) = start.last()
+            && !asks(&head[start..])
+        {
+            add(start, head.len());
+        }
+        // 移到文件夹 归档: the name may follow the noun.
+        let rest = &reading.text[at + "文件夹".len()..];
+        let lead =
+            rest.len() - rest.trim_start_matches(|c: char| c.is_whitespace() || "“\"「：:".contains(c)).len();
+        let name = &rest[lead..];
+        let end = name.find(|c: char| !c.is_alphanumeric()).unwrap_or(name.len());
+        let particle = |c: char| "里中下的吗呢吧了有".contains(c);
+        if lead > 0 && end > 0 && !name.starts_with(particle) && !asks(&name[..end]) {
+            add(at + "文件夹".len() + lead, at + "文件夹".len() + lead + end);
+        }
+    }
+    // 移到“存档”: the destination of a move.
+    for verb in ["移到", "移至", "移动到", "放到", "放进", "归到", "归入", "转到", "挪到", "归档到", "移入"]
+    {
+        let quoted = reading.text.match_indices(verb).find_map(|(at, _)| {
+            let rest = reading.text[at + verb.len()..].trim_start();
+            crate::spreadsheet::sheet::quoted_at(reading, Some(reading.text.len() - rest.len()), None)
+        });
+        if let Some((start, end)) = quoted {
+            add(start, end);
+        }
+    }
+    // `the folder "Tax 2026"`, `the "Tax 2026" folder`: a quoted name beside the noun.
+    let lower = reading.text.to_ascii_lowercase();
+    for (at, word) in lower.match_indices("folder") {
+        let rest = &reading.text[at + word.len()..];
+        let rest =
+            ["called ", "named "].iter().fold(rest.trim_start(), |rest, word| rest.trim_start_matches(word));
+        let after =
+            crate::spreadsheet::sheet::quoted_at(reading, Some(reading.text.len() - rest.len()), None);
+        let before =
+            crate::spreadsheet::sheet::quoted_at(reading, None, Some(reading.text[..at].trim_end().len()));
+        if let Some((start, end)) = after.or(before) {
+            add(start, end);
+        }
+    }
+    for name in ["inbox", "收件箱", "已发送", "草稿箱", "垃圾箱", "发件箱", "spam folder", "sent folder"]
+    {
+        let place =
+            lower.find(name).filter(|_| !found.iter().any(|other: &Candidate| other.end > other.start));
+        if let Some(at) = place {
+            let name = name.trim_end_matches(" folder");
+            let text = &reading.text[at..at + name.len()];
+            let value = Given::Said(Json::from(text));
+            found.push(Candidate { value, start: at, end: at + name.len(), score: GOOD + 0.1 });
+        }
+    }
+    let mut add = |start: usize, end: usize| {
+        if let Some(text) = reading.text.get(start..end).filter(|text| !text.is_empty()) {
+            found.push(Candidate { value: Given::Said(Json::from(text)), start, end, score: GOOD + 0.2 });
+        }
+    };
+    for pair in reading.tokens.windows(2) {
+        let [lead, name] = pair else { continue };
+        if name.is("folder")
+            && lead.kind == Kind::Word
+            && !phrase::is_stop(lead.text)
+            && !lead.is_any(&["another", "mail", "email", "new", "right", "same", "given"])
+        {
+            add(lead.start, lead.end);
+        }
+        let named = reading.tokens.iter().any(|token| token.start > name.start && token.is("folder"));
+        let folder = lead.is_any(&["folder"]) && name.kind == Kind::Word && !phrase::is_stop(name.text);
+        if lead.is_any(&["to", "into"]) && name.is_capital() && !named || folder {
+            add(name.start, name.end);
+        }
+    }
+    found
+}
+
+/// `the current directory`, 当前目录: the current folder, for a parameter that takes a folder or a repository.
+pub(crate) fn here(parameter: &Parameter, scene: &Scene<'_>) -> Option<Candidate> {
+    const HERE: [&str; 14] = [
+        "the current directory",
+        "current directory",
+        "the current folder",
+        "this directory",
+        "this folder",
+        "this repo",
+        "this repository",
+        "the current repo",
+        "当前目录",
+        "当前文件夹",
+        "这个目录",
+        "当前仓库",
+        "本仓库",
+        "这个仓库",
+    ];
+    let takes = parameter.role == Role::Folder
+        || parameter.role == Role::Path && parameter.has_word(&["repo", "repository", "directory", "folder"]);
+    let reading = scene.reading;
+    let path = |literal: &Value| matches!(literal, Value::Literal(Literal::Path(_)));
+    if !takes || reading.mentions.iter().any(|mention| path(&mention.value)) {
+        return None;
+    }
+    let lower = reading.text.to_ascii_lowercase();
+    let (start, word) = HERE.iter().filter_map(|word| lower.find(word).map(|at| (at, *word))).next()?;
+    let value = Given::Said(Json::from("."));
+    Some(Candidate { value, start, end: start + word.len(), score: GOOD })
+}
+
+/// A word beside `folder` or 目录.
+pub(crate) fn folders(scene: &Scene<'_>) -> Vec<Candidate> {
+    let labels: Vec<Label> =
+        ["folder", "directory", "文件夹", "目录", "under"].iter().map(|name| Label::new(name, 1.0)).collect();
+    let mut found = Vec::new();
+    for place in labels::places(&labels, scene.reading, &scene.stems) {
+        let at = scene.reading.token_at(place.start);
+        let before = at.checked_sub(1).and_then(|at| scene.reading.tokens.get(at));
+        let after = scene.reading.tokens.get(scene.reading.token_at(place.end));
+        let is_under = scene
+            .reading
+            .text
+            .get(place.start..place.end)
+            .is_some_and(|text| text.eq_ignore_ascii_case("under"));
+        let useful = |token: &&Token<'_>| {
+            token.kind == Kind::Word
+                && !phrase::is_stop(token.text)
+                && token.text.is_ascii()
+                && !token.is_any(&["files", "file", "list"])
+        };
+        let token = if is_under { after.filter(useful) } else { before.filter(useful) };
+        if let Some(token) = token {
+            let value = Given::Said(Json::from(token.text));
+            found.push(Candidate { value, start: token.start, end: token.end, score: GOOD + 0.2 });
+        }
+    }
+    // `all txt files in logs, …`: the folder after `files in`.
+    for window in scene.reading.tokens.windows(3) {
+        let [files, inside, folder] = window else { continue };
+        let plain = folder.kind == Kind::Word && folder.text.is_ascii() && !phrase::is_stop(folder.text);
+        if files.is_any(&["files", "file"])
+            && inside.is_any(&["in", "inside", "from"])
+            && plain
+            && !folder.is_any(&["order", "alphabetical", "total"])
+        {
+            let value = Given::Said(Json::from(folder.text));
+            found.push(Candidate { value, start: folder.start, end: folder.end, score: GOOD });
+        }
+    }
+    // docs 里所有的 md 文件: the folder before 里.
+    for window in scene.reading.tokens.windows(2) {
+        let [folder, inside] = window else { continue };
+        let plain = folder.kind == Kind::Word && folder.text.is_ascii() && !phrase::is_stop(folder.text);
+        let files = scene.reading.text[inside.end..].contains("文件");
+        let known = crate::lexer::literal::is_ending(&folder.text.to_lowercase());
+        if plain && files && !known && matches!(inside.text, "里" | "下" | "中" | "内") {
+            let value = Given::Said(Json::from(folder.text));
+            found.push(Candidate { value, start: folder.start, end: folder.end, score: GOOD });
+        }
+    }
+    // `which files are in scripts?`: the last word after `in`.
+    if let [.., inside, last] =
+        scene.reading.tokens.iter().filter(|token| token.kind != Kind::Mark).collect::<Vec<_>>().as_slice()
+        && inside.is_any(&["in", "inside", "within"])
+        && last.kind == Kind::Word
+        && last.text.is_ascii()
+        && !phrase::is_stop(last.text)
+        && !last.is_any(&[
+            "there",
+            "here",
+            "order",
+            "detail",
+            "english",
+            "chinese",
+            "total",
+            "full",
+            "folder",
+            "directory",
+        ])
+    {
+        let value = Given::Said(Json::from(last.text));
+        found.push(Candidate { value, start: last.start, end: last.end, score: GOOD });
+    }
+    found
+}
+
+/// Whether the request contains a path without quotes.
+pub(crate) fn has_plain_path(scene: &Scene<'_>) -> bool {
+    scene.reading.mentions.iter().any(|mention| matches!(mention.value, Value::Literal(Literal::Path(_))))
+}
+
+/// Whether a parameter takes a repository and the request contains a folder that may be one, so that a file does not qualify.
+pub(crate) fn names_repository(parameter: &Parameter, scene: &Scene<'_>) -> bool {
+    let folder =
+        |path: &str| crate::lexer::implied::is_bare(path) && !crate::lexer::literal::is_bare_file(path);
+    parameter.has_word(&["repo", "repository", "project"])
+        && scene
+            .reading
+            .mentions
+            .iter()
+            .any(|mention| matches!(&mention.value, Value::Literal(Literal::Path(path)) if folder(path)))
+}

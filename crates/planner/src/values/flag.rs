@@ -1,0 +1,165 @@
+//! Finds values of boolean parameters: a request sets a flag by mentioning it, or clears it by a negation.
+
+use serde_json::Value as Json;
+
+use crate::lexer::labels::{self, Label, Place};
+use crate::lexer::mention::Reading;
+use crate::values::candidate::{Candidate, Given, Scene};
+use crate::values::parameter::Parameter;
+use crate::values::phrase::is_stop;
+
+/// Words in names of flags that do not identify the flag.
+const EMPTY: [&str; 22] = [
+    "include",
+    "is",
+    "with",
+    "show",
+    "get",
+    "enable",
+    "use",
+    "has",
+    "should",
+    "only",
+    "allow",
+    "return",
+    "in",
+    "and",
+    "flag",
+    "do",
+    "be",
+    "to",
+    "include_all",
+    "required",
+    "requires",
+    "display",
+];
+const AGAINST: [&str; 20] = [
+    "no",
+    "not",
+    "without",
+    "don't",
+    "dont",
+    "never",
+    "exclude",
+    "excluding",
+    "disable",
+    "don’t",
+    "不",
+    "不要",
+    "别",
+    "无需",
+    "不用",
+    "除去",
+    "没有",
+    "不带",
+    "不含",
+    "关闭",
+];
+
+const TABLE: &str = include_str!("../../data/flags.tsv");
+
+/// The labels of a flag: the words of its name, and its entries in the table.
+fn labels_of(parameter: &Parameter) -> Vec<Label> {
+    let telling: Vec<&String> =
+        parameter.words.iter().filter(|word| !EMPTY.contains(&word.as_str())).collect();
+    let mut labels = Vec::new();
+    if !telling.is_empty() {
+        let whole: Vec<String> = telling.iter().map(|word| (*word).clone()).collect();
+        labels.push(Label::new(&whole.join("_"), 2.6));
+        for word in &telling {
+            labels.push(Label::new(word, if telling.len() == 1 { 2.6 } else { 1.4 }));
+        }
+    }
+    for row in TABLE.lines().filter(|line| !line.starts_with('#')) {
+        let mut columns = row.split('\t');
+        let mut names = columns.next().unwrap_or_default().split_whitespace();
+        if names.all(|name| parameter.has_word(&[name])) {
+            labels.extend(columns.flat_map(str::split_whitespace).map(|name| Label::new(name, 2.6)));
+        }
+    }
+    labels.extend(
+        parameter
+            .labels
+            .iter()
+            .filter(|label| label.words.first().is_some_and(|word| crate::lexer::name::has_han(word)))
+            .cloned(),
+    );
+    labels
+}
+
+/// The places in a request that mention a flag, the longest phrase first.
+pub(crate) fn places(parameter: &Parameter, reading: &Reading<'_>, stems: &[String]) -> Vec<Place> {
+    let mut found = labels::places(&labels_of(parameter), reading, stems);
+    found.sort_by_key(|place| std::cmp::Reverse(place.end - place.start));
+    found
+}
+
+pub(crate) fn candidates(parameter: &Parameter, scene: &Scene<'_>) -> Vec<Candidate> {
+    let telling: Vec<&String> =
+        parameter.words.iter().filter(|word| !EMPTY.contains(&word.as_str())).collect();
+    let mut found: Vec<Candidate> = places(parameter, scene.reading, &scene.stems)
+        .into_iter()
+        .map(|place| {
+            let value = Json::from(!denied(scene, place.start));
+            Candidate {
+                value: Given::Said(value),
+                start: place.start,
+                end: place.start,
+                score: place.strength,
+            }
+        })
+        .collect();
+    // `detailed` matches `details`, and `multi-player` matches `multiplayer`.
+    for token in scene.reading.tokens.iter().filter(|token| token.kind == crate::lexer::token::Kind::Word) {
+        let said = token.text.to_lowercase().replace('-', "");
+        if telling.iter().any(|word| labels::alike(word, &said))
+            && !scene.tool_words[..scene.tool_words.len().min(3)].contains(&said)
+            // A noun such as `cells` does not set a flag.
+            && !crate::lexer::lexicon::is_kind(&said)
+        {
+            let value = Given::Said(Json::from(!denied(scene, token.start)));
+            found.push(Candidate { value, start: token.start, end: token.start, score: 2.1 });
+        }
+    }
+    // A flag also counts as mentioned if the text contains half of the words of its description.
+    let described: Vec<String> = parameter
+        .description
+        .split(|c: char| !c.is_alphabetic())
+        .filter(|word| word.len() > 3 && !is_stop(word))
+        .map(labels::stem)
+        .filter(|word| {
+            !scene.tool_words.contains(word)
+                && !["default", "true", "false", "whether", "boolean"].contains(&word.as_str())
+        })
+        .take(6)
+        .collect();
+    let said = described.iter().filter(|word| scene.stems.contains(word)).count();
+    if said >= 2 && said * 2 >= described.len() {
+        let at = scene.stems.iter().position(|stem| described.contains(stem)).unwrap_or(0);
+        let start = scene.reading.tokens.get(at).map_or(0, |token| token.start);
+        found.push(Candidate {
+            value: Given::Said(Json::from(!denied(scene, start))),
+            start,
+            end: start,
+            score: 2.1,
+        });
+    }
+    found
+}
+
+/// Whether one of the four tokens before is a negation.
+fn denied(scene: &Scene<'_>, start: usize) -> bool {
+    let at = scene.reading.token_at(start);
+    let first = at.saturating_sub(4);
+    let before = scene.reading.tokens.get(first..at).unwrap_or_default();
+    let from = before.first().map_or(start, |token| token.start);
+    let text = scene.reading.text.get(from..start).unwrap_or_default();
+    let near = text.rsplit([',', '，', '.', '。', ';']).next().unwrap_or_default().to_lowercase();
+    AGAINST.iter().any(|word| {
+        if crate::lexer::name::has_han(word) {
+            near.contains(word)
+        } else {
+            near.split_whitespace().any(|other| other == *word)
+        }
+    })
+}

@@ -1,0 +1,30 @@
+//! Finds the values of parameters: dates, numbers, paths, names, lists and free text, by the role of the parameter.
+
+pub(crate) mod candidate;
+pub(crate) mod choice;
+pub(crate) mod countdown;
+pub(crate) mod date;
+pub(crate) mod duration;
+pub(crate) mod file_value;
+pub(crate) mod flag;
+pub(crate) mod holiday;
+pub(crate) mod message_value;
+pub(crate) mod moment_value;
+pub(crate) mod nested_path;
+pub(crate) mod number_value;
+pub(crate) mod parameter;
+pub(crate) mod phrase;
+pub(crate) mod place_value;
+pub(crate) mod plural;
+pub(crate) mod record_list;
+pub(crate) mod record_value;
+pub(crate) mod relation_value;
+pub(crate) mod relative_folder;
+pub(crate) mod revision_value;
+pub(crate) mod role;
+pub(crate) mod same_day;
+pub(crate) mod search_words;
+pub(crate) mod shift_value;
+pub(crate) mod text_value;
+pub(crate) mod topic;
+pub(crate) mod transfer_value;

@@ -1,0 +1,367 @@
+//! Selects the number for a parameter by its label, unit, range and counted noun.
+
+use serde_json::{Number as JsonNumber, Value as Json};
+
+use crate::lexer::labels::Place;
+use crate::lexer::literal::Literal;
+use crate::lexer::mention::{Mention, Value};
+use crate::lexer::number::Number;
+use crate::values::candidate::{Candidate, Given, Scene};
+use crate::values::parameter::{Parameter, Shape};
+
+/// The score of a number without further evidence.
+const BARE: f32 = 0.95;
+/// Added if the number has a unit that the parameter's name or description mentions.
+const UNIT: f32 = 1.5;
+/// Units of countable things.
+const COUNTED: [&str; 9] = ["item", "row", "column", "line", "page", "time", "step", "person", "ticket"];
+/// Words before the number of items to take from a sorted list: `top 3`, `the latest seven`, 前 12 条, 最多 5 封.
+const LEADS: [&str; 16] = [
+    "top", "first", "max", "last", "latest", "recent", "newest", "most", "next", "past", "maximum", "前",
+    "近", "新", "多", "后",
+];
+/// Subtracted for evidence against a number.
+const AGAINST: f32 = 0.7;
+
+pub(crate) fn candidates(parameter: &Parameter, scene: &Scene<'_>, places: &[Place]) -> Vec<Candidate> {
+    let mut found = spans(parameter, scene);
+    found.extend(crate::values::duration::candidate(parameter, scene));
+    for mention in &scene.reading.mentions {
+        let number = match &mention.value {
+            Value::Number(number) => number,
+            // A quoted number.
+            Value::Literal(Literal::Quoted(text)) if text.parse::<f64>().is_ok() => &Number {
+                value: text.parse().unwrap_or_default(),
+                percent: false,
+                unit: None,
+                weak: false,
+                ordinal: false,
+            },
+            // `#42`: an issue number or the like.
+            Value::Literal(Literal::Code(text)) if text.parse::<u32>().is_ok() => &Number {
+                value: text.parse().unwrap_or_default(),
+                percent: false,
+                unit: None,
+                weak: false,
+                ordinal: false,
+            },
+            _ => continue,
+        };
+        let Some(value) = fitted(parameter, number) else { continue };
+        let label = scene.labelled(places, mention.start, mention.end);
+        let mut score = BARE + label + bonus(parameter, number);
+        // `top 3`, 前 3 条: the number of leading items.
+        let before = scene.reading.token_at(mention.start).checked_sub(1);
+        let leads = before.and_then(|at| scene.reading.tokens.get(at));
+        // 最新的 10 封: skips the particle 的.
+        let leads = match leads.filter(|token| token.text == "的") {
+            Some(_) => before.and_then(|at| at.checked_sub(1)).and_then(|at| scene.reading.tokens.get(at)),
+            None => leads,
+        };
+        let counted = number.unit.is_none_or(|unit| COUNTED.contains(&unit.name()));
+        // `15 most recent`, `10 latest`: the sort order may follow the number.
+        let next = scene.reading.tokens.get(scene.reading.token_at(mention.end));
+        let follows =
+            next.is_some_and(|token| token.is_any(&["most", "latest", "newest", "recent", "last", "first"]));
+        if (follows || leads.is_some_and(|token| token.is_any(&LEADS))) && counts(parameter) && counted {
+            score += UNIT;
+        }
+        // `the first 5 lines`, 最后 20 行: selects between `head` and `tail`.
+        let said = |words: &[&str]| leads.is_some_and(|token| token.is_any(words));
+        let (first, last) = (said(&["first", "top", "前", "头"]), said(&["last", "final", "后", "末", "尾"]));
+        if parameter.has_word(&["head"]) && first || parameter.has_word(&["tail"]) && last {
+            score += UNIT * 1.5;
+        } else if parameter.has_word(&["head", "tail"]) {
+            score -= AGAINST;
+        }
+        score += bounds(parameter, scene, mention);
+        found.push(Candidate { value: Given::Said(value), start: mention.start, end: mention.end, score });
+    }
+    found
+}
+
+/// `no more than 2000 characters`, `from character 5000`, 从第 5000 个字符: the score that the words before a number add for a
+/// parameter that limits a result or gives its offset. The description must contain the unit.
+fn bounds(parameter: &Parameter, scene: &Scene<'_>, mention: &Mention) -> f32 {
+    const MOST: [&str; 14] = [
+        "no more than",
+        "at most",
+        "up to",
+        "max",
+        "maximum",
+        "maximum of",
+        "only the first",
+        "the first",
+        "first",
+        "limit to",
+        "limited to",
+        "最多",
+        "不超过",
+        "前",
+    ];
+    const FROM: [&str; 12] = [
+        "from",
+        "starting at",
+        "starting from",
+        "start at",
+        "beginning at",
+        "at",
+        "after",
+        "offset",
+        "从第",
+        "从",
+        "第",
+        "onwards from",
+    ];
+    let text = scene.reading.text;
+    let before = text.get(..mention.start).unwrap_or_default().trim_end().to_lowercase();
+    let after = text.get(mention.end..).unwrap_or_default().trim_start().to_lowercase();
+    let description = parameter.description.to_lowercase();
+    let unit = [("character", "字符"), ("char", "字"), ("byte", "字节"), ("line", "行")].into_iter().find(
+        |(english, chinese)| {
+            let near =
+                |text: &str| text.starts_with(english) || text.trim_start_matches('个').starts_with(chinese);
+            near(&after) || before.ends_with(english)
+        },
+    );
+    // `from character 5000`: the unit may precede the number.
+    let Some((english, _)) = unit.filter(|(english, _)| description.contains(english)) else { return 0.0 };
+    let before = before.strip_suffix(english).unwrap_or(&before).trim_end();
+    let says = |words: &[&str]| words.iter().any(|word| before.ends_with(word));
+    let most = parameter.has_word(&["max", "limit", "length", "count", "size"]);
+    let from = parameter.has_word(&["start", "offset", "begin", "index", "from"]);
+    match (most, from) {
+        (true, false) if says(&MOST) => UNIT,
+        (false, true) if says(&FROM) => UNIT,
+        (true, false) if says(&FROM) => -UNIT,
+        (false, true) if says(&MOST) => -UNIT,
+        _ => 0.0,
+    }
+}
+
+/// Converts the number to the parameter's type and unit; `None` if it does not fit.
+pub(crate) fn fitted(parameter: &Parameter, number: &Number) -> Option<Json> {
+    let mut value = number.value * time_factor(parameter, number);
+    if number.percent && matches!(parameter.shape, Shape::Number | Shape::Any) && wants_share(parameter) {
+        // 5 % becomes 0.05; rounding removes floating-point noise.
+        value = (value * 1e10 / 100.0).round() / 1e10;
+    }
+    let is_whole = value.fract() == 0.0;
+    let fits = parameter.minimum.is_none_or(|least| value >= least)
+        && parameter.maximum.is_none_or(|most| value <= most)
+        && (is_whole || parameter.shape != Shape::Integer);
+    fits.then(|| json(value)).flatten()
+}
+
+/// `an hour` for a parameter in minutes: the conversion factor of a duration.
+fn time_factor(parameter: &Parameter, number: &Number) -> f64 {
+    let seconds = |name: &str| match name {
+        "second" => Some(1.0),
+        "minute" => Some(60.0),
+        "hour" => Some(3600.0),
+        "day" => Some(86400.0),
+        _ => None,
+    };
+    let said = number.unit.and_then(|unit| seconds(unit.name()));
+    let wanted = parameter
+        .words
+        .last()
+        .and_then(|word| crate::lexer::units::of(word))
+        .and_then(|unit| seconds(unit.name()));
+    said.zip(wanted).map_or(1.0, |(said, wanted)| said / wanted)
+}
+
+/// Converts a number to JSON, as an integer if it has no fraction.
+pub(crate) fn json(value: f64) -> Option<Json> {
+    if value.fract() == 0.0 && value.abs() < 9e15 {
+        return Some(Json::from(value as i64));
+    }
+    JsonNumber::from_f64(value).map(Json::Number)
+}
+
+/// Whether a percentage is passed as a fraction of one.
+fn wants_share(parameter: &Parameter) -> bool {
+    let description = parameter.description.to_lowercase();
+    let says_percent = parameter.has_word(&["percent", "percentage", "pct"])
+        || description.contains("percent")
+        || description.contains("百分")
+        || (description.contains('%') && !description.contains("0."));
+    !says_percent || description.contains("decimal") || description.contains("小数")
+}
+
+/// Whether a parameter is a count.
+fn counts(parameter: &Parameter) -> bool {
+    parameter.has_word(&["count", "limit", "num", "number", "max", "top", "total", "quantity", "n", "size"])
+}
+
+fn bonus(parameter: &Parameter, number: &Number) -> f32 {
+    let mut bonus = 0.0;
+    let rate = parameter.has_word(&[
+        "rate",
+        "percent",
+        "percentage",
+        "ratio",
+        "probability",
+        "discount",
+        "tax",
+        "interest",
+        "share",
+    ]);
+    let money = parameter.has_word(&[
+        "price",
+        "cost",
+        "amount",
+        "budget",
+        "salary",
+        "income",
+        "revenue",
+        "investment",
+        "principal",
+        "value",
+        "payment",
+    ]);
+    let is_money =
+        number.unit.is_some_and(|unit| ["dollar", "euro", "yuan", "yen", "pound"].contains(&unit.name()));
+    if number.percent {
+        bonus += if rate { 1.2 } else { -AGAINST };
+    } else if rate && (number.value > 1.0 || is_money) {
+        bonus -= AGAINST * 0.5;
+    }
+    let counts = counts(parameter);
+    let places = parameter
+        .has_word(&["row", "rows", "column", "col", "page", "index", "line", "position", "offset", "start"]);
+    // A duration in another unit is converted to the parameter's unit.
+    let timed = parameter.words.last().and_then(|word| crate::lexer::units::of(word)).is_some();
+    if let Some(unit) = number.unit {
+        let converted = timed && time_factor(parameter, number) != 1.0;
+        if converted || counts && !number.ordinal && COUNTED.contains(&unit.name()) {
+            bonus += UNIT;
+        } else if places && !counts && COUNTED.contains(&unit.name()) {
+            // `5 rows` is a count; `row 5` and 第 5 行 are positions.
+            bonus += if number.ordinal { UNIT * 0.5 } else { -AGAINST * 2.0 };
+        } else if parameter.units.contains(&unit) {
+            bonus += UNIT;
+        } else if is_money && money {
+            bonus += UNIT * 0.7;
+        } else if !parameter.units.is_empty() && !parameter.units.iter().any(|other| other.name() == "item") {
+            bonus -= AGAINST * 0.6;
+        }
+    }
+    let is_year =
+        number.value.fract() == 0.0 && (1500.0..2101.0).contains(&number.value) && number.unit.is_none();
+    if parameter.has_word(&["year", "years"]) && is_year {
+        bonus += 1.0;
+    } else if parameter.words.last().is_some_and(|word| word == "year")
+        && !(100.0..2200.0).contains(&number.value)
+    {
+        bonus -= AGAINST;
+    }
+    let wants_ordinal =
+        parameter.has_word(&["row", "column", "col", "page", "index", "line", "position", "nth", "offset"]);
+    if number.ordinal {
+        bonus += if wants_ordinal { 0.4 } else { -AGAINST * 0.5 };
+    }
+    if number.weak {
+        bonus -= AGAINST * 1.6;
+    }
+    bonus
+}
+
+/// `rows 4 to 6`, `columns B to D`, `第 4 到第 6 行`: the start and the count of a span.
+fn spans(parameter: &Parameter, scene: &Scene<'_>) -> Vec<Candidate> {
+    let column = parameter.has_word(&["col", "column"]);
+    let row = parameter.has_word(&["row", "line", "start", "offset"]);
+    let count = parameter.has_word(&["count", "limit", "num", "number"]);
+    if parameter.shape != Shape::Integer || !(column || row || count) {
+        return Vec::new();
+    }
+    let tokens = &scene.reading.tokens;
+    let mut found = Vec::new();
+    for (at, token) in tokens.iter().enumerate() {
+        let said = |step: usize| tokens.get(at + step).map_or("", |token| token.text);
+        let back =
+            |step: usize| at.checked_sub(step).and_then(|at| tokens.get(at)).map_or("", |token| token.text);
+        let Some(first) = ordinal(token.text) else { continue };
+        // `columns E and F` are two adjacent columns.
+        let beside = ["and", "和", "、"].contains(&said(1)) && ordinal(said(2)) == Some(first + 1);
+        let joint = beside || ["to", "through", "thru", "-", "–", "到", "至", "~"].contains(&said(1));
+        // 第 5 行到第 15 行: the noun may be repeated.
+        let side_by_side = matches!(said(1), "行" | "列")
+            && ["和", "与", "、"].contains(&said(2))
+            && ordinal(said(3 + usize::from(said(3) == "第"))) == Some(first + 1);
+        let named_twice = side_by_side || matches!(said(1), "行" | "列") && ["到", "至"].contains(&said(2));
+        // `column C and column D`: the noun is repeated for each.
+        let again = ["and", "&"].contains(&said(1))
+            && ["column", "row"].iter().any(|word| said(2).eq_ignore_ascii_case(word))
+            && ordinal(said(3)) == Some(first + 1);
+        let named_twice = named_twice || again;
+        let skip =
+            usize::from(said(2) == "第") + if named_twice { 1 + usize::from(said(3) == "第") } else { 0 };
+        let last = ordinal(said(2 + skip)).filter(|_| joint || named_twice);
+        let is_letter = token.text.starts_with(|c: char| c.is_ascii_alphabetic());
+        let named = |words: &[&str]| {
+            [back(1), back(2), said(1), said(3 + skip)]
+                .iter()
+                .any(|word| words.iter().any(|other| word.eq_ignore_ascii_case(other)))
+        };
+        let is_column = named(&["column", "columns", "列"]);
+        let is_row = named(&["row", "rows", "line", "lines", "行"]);
+        let fits = if is_letter { is_column && token.text.len() <= 2 } else { is_column || is_row };
+        if !fits {
+            continue;
+        }
+        let start = token.start;
+        let end = if last.is_some() { tokens[at + 2 + skip].end } else { token.end };
+        let value = match last {
+            Some(last) if count && last >= first => {
+                // An empty range after the start, so that start and count can be read from the same text.
+                found.push(Candidate {
+                    value: Given::Said(Json::from(last - first + 1)),
+                    start: end,
+                    end,
+                    score: 4.0,
+                });
+                continue;
+            }
+            _ if count => continue,
+            _ => first,
+        };
+        let right = if is_column { column || (is_letter && !row) } else { !column };
+        // `insert a row after row 5`, B 列后面插一列: the position after the given one is meant.
+        if last.is_none() && right && scene.tool_words.iter().any(|word| word == "insert") {
+            let before = [back(1), back(2)]
+                .iter()
+                .position(|word| ["after", "below", "beneath"].contains(&word.to_lowercase().as_str()));
+            let behind = ["后面", "之后", "后边", "右边", "右侧", "右面", "下面", "下方", "后", "下边"];
+            let rest =
+                tokens.get(at + 1).and_then(|unit| scene.reading.text.get(unit.end..)).unwrap_or_default();
+            let said_behind = matches!(said(1), "行" | "列")
+                .then(|| behind.iter().find(|word| rest.trim_start().starts_with(**word)))
+                .flatten();
+            let span = match (before, said_behind) {
+                (Some(step), _) => Some((tokens[at - step - 1].start, token.end)),
+                (None, Some(word)) => {
+                    let from = scene.reading.text.len() - rest.trim_start().len();
+                    Some((token.start, from + word.len()))
+                }
+                (None, None) => None,
+            };
+            if let Some((start, end)) = span {
+                found.push(Candidate { value: Given::Said(Json::from(value + 1)), start, end, score: 5.0 });
+                continue;
+            }
+        }
+        if right && (last.is_some() || is_letter) {
+            found.push(Candidate { value: Given::Said(Json::from(value)), start, end, score: 4.0 });
+        }
+    }
+    found
+}
+
+/// The position of a row from its number, or of a column from its letters.
+fn ordinal(text: &str) -> Option<i64> {
+    if text.len() <= 2 && !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_uppercase()) {
+        return Some(text.bytes().fold(0, |sum, byte| sum * 26 + i64::from(byte - b'A') + 1));
+    }
+    text.parse().ok()
+}

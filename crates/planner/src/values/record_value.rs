@@ -1,0 +1,559 @@
+//! Lists of objects in natural language: text replacements, entities with types and observations, relations.
+
+use serde_json::{Map, Value as Json};
+
+use crate::lexer::literal::Literal;
+use crate::lexer::mention::{Reading, Value};
+use crate::lexer::token::{Kind, is_han};
+use crate::values::candidate::{Candidate, GOOD, Given, Scene};
+use crate::values::parameter::{Parameter, Shape};
+use crate::values::phrase::is_stop;
+use crate::values::record_list;
+use crate::values::relation_value::{ends, relation_type, triple};
+
+/// A byte range of the request.
+pub(crate) type Span = (usize, usize);
+
+/// The function of an object's member.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Part {
+    Old,
+    New,
+    From,
+    To,
+    Type,
+    Name,
+    Texts,
+}
+
+fn part_of(member: &Parameter) -> Option<Part> {
+    if matches!(&member.shape, Shape::List(item) if item.shape == Shape::Text) {
+        return member
+            .has_word(&["observations", "contents", "notes", "facts", "texts", "observation"])
+            .then_some(Part::Texts);
+    }
+    let has = |words: &[&str]| member.has_word(words);
+    match member.shape {
+        Shape::Text if has(&["old", "find", "search", "before"]) => Some(Part::Old),
+        Shape::Text if has(&["new", "replace", "replacement", "after"]) => Some(Part::New),
+        Shape::Text if has(&["type", "kind"]) => Some(Part::Type),
+        Shape::Text if has(&["from", "source"]) => Some(Part::From),
+        Shape::Text if has(&["to", "target"]) => Some(Part::To),
+        Shape::Text if has(&["name", "entity"]) => Some(Part::Name),
+        _ => None,
+    }
+}
+
+/// A list with the object that the request describes.
+pub(crate) fn candidates(members: &[Parameter], scene: &Scene<'_>) -> Option<Candidate> {
+    let reading = scene.reading;
+    let needed = || members.iter().filter(|member| member.required);
+    let parts: Vec<Part> = needed().map(part_of).collect::<Option<_>>()?;
+    let has = |part: Part| parts.contains(&part);
+    if has(Part::Name)
+        && has(Part::Type)
+        && !has(Part::From)
+        && let Some(several) = record_list::several(reading)
+    {
+        return record_list::candidate(&several, needed().map(|member| (member, part_of(member))), reading);
+    }
+    let mut found: Vec<(Part, Vec<Span>)> = Vec::new();
+    if has(Part::Old) && has(Part::New) {
+        let (old, new) = replacement(reading)?;
+        found.extend([(Part::Old, vec![old]), (Part::New, vec![new])]);
+    } else if has(Part::From) && has(Part::To) {
+        let (from, to) = match triple(reading) {
+            Some((from, to, relation)) if has(Part::Type) => {
+                found.push((Part::Type, vec![relation]));
+                (from, to)
+            }
+            _ => ends(reading)?,
+        };
+        found.extend([(Part::From, vec![from]), (Part::To, vec![to])]);
+    } else if let Some((kind, name)) = record_list::of_new_kind(reading).filter(|_| has(Part::Type)) {
+        found.extend([(Part::Name, vec![name]), (Part::Type, vec![kind])]);
+    } else {
+        found.push((Part::Name, vec![name(reading)?]));
+    }
+    if has(Part::Type) && !found.iter().any(|(part, _)| *part == Part::Type) {
+        let relation = has(Part::From);
+        let span = if relation { relation_type(reading, &found) } else { after_any(reading, &TYPES) };
+        found.push((Part::Type, vec![span?]));
+    }
+    if has(Part::Texts) {
+        let texts = texts(reading, &found);
+        // An entity with a type needs no observations.
+        if texts.is_empty() && !has(Part::Type) {
+            return None;
+        }
+        found.push((Part::Texts, texts));
+    }
+    let mut object = Map::new();
+    for member in needed() {
+        let (_, spans) = found.iter().find(|(part, _)| Some(*part) == part_of(member))?;
+        let said = |span: &Span| reading.text.get(span.0..span.1).map(|text| Json::from(text.trim()));
+        let value = match member.shape {
+            Shape::List(_) => Json::Array(spans.iter().filter_map(said).collect()),
+            _ => spans.first().and_then(said)?,
+        };
+        object.insert(member.name.clone(), value);
+    }
+    let (start, end) = *found.first()?.1.first()?;
+    let value = Given::Said(Json::Array(vec![Json::Object(object)]));
+    Some(Candidate { value, start, end, score: GOOD + 1.0 })
+}
+
+/// The text inside the quotes that start at a byte offset.
+pub(crate) fn quoted_at(reading: &Reading<'_>, start: usize) -> Option<Span> {
+    crate::spreadsheet::sheet::quoted_at(reading, Some(start), None)
+}
+
+/// `replace A with B`, 把 A 改成 B: the old text and the new text.
+fn replacement(reading: &Reading<'_>) -> Option<(Span, Span)> {
+    let text = reading.text;
+    let free = |at: usize| !reading.mentions.iter().any(|mention| mention.start < at && at < mention.end);
+    let lower = text.to_ascii_lowercase();
+    let english = [
+        ("replace ", &[" with ", " by "][..]),
+        ("substitute ", &[" with ", " by "][..]),
+        ("swap out ", &[" for ", " with "][..]),
+        ("swap ", &[" for ", " with "][..]),
+        ("change ", &[" to ", " into "][..]),
+        ("edit ", &[" to ", " into "][..]),
+    ];
+    for (verb, joints) in english {
+        let Some(at) = lower.match_indices(verb).map(|(at, _)| at).find(|at| free(*at)) else { continue };
+        let start = at + verb.len();
+        let joint = joints.iter().find_map(|joint| {
+            lower[start..]
+                .match_indices(joint)
+                .map(|(at, _)| (start + at, joint.len()))
+                .find(|(at, _)| free(at + 1))
+        });
+        let Some((middle, length)) = joint else { continue };
+        return Some((bare(reading, start, middle)?, until_end(reading, middle + length)?));
+    }
+    let chinese =
+        ["替换成", "替换为", "改成", "改为", "换成", "换为", "修改为", "修改成", "更新为", "替换", "变成"];
+    let (middle, verb) = chinese
+        .iter()
+        .filter_map(|verb| {
+            text.match_indices(verb).map(|(at, _)| at).find(|at| free(*at)).map(|at| (at, *verb))
+        })
+        .min_by_key(|(at, verb)| (*at, std::cmp::Reverse(verb.len())))?;
+    // config.toml 里的 A 换成 B: without 把, the old text starts after the file.
+    let file = reading
+        .mentions
+        .iter()
+        .find(|mention| matches!(mention.value, Value::Literal(Literal::Path(_))) && mention.end <= middle);
+    let start = ["把", "将"]
+        .iter()
+        .filter_map(|word| text[..middle].rfind(word).map(|at| at + word.len()))
+        .max()
+        .or(file.map(|file| file.end))?;
+    // 把 a.ini 里的 A 改成 B: the file and its postposition are not part of the old text.
+    let inside = ["里面的", "里面", "中的", "里的", "里", "中"];
+    let from = inside
+        .iter()
+        .filter_map(|word| text[start..middle].find(word).map(|at| start + at + word.len()))
+        .filter(|at| free(*at))
+        .max()
+        .unwrap_or(start);
+    Some((bare(reading, from, middle)?, until_end(reading, middle + verb.len())?))
+}
+
+/// A span without surrounding whitespace, quotes and introductory words.
+fn bare(reading: &Reading<'_>, start: usize, end: usize) -> Option<Span> {
+    let text = reading.text.get(start..end)?;
+    let mut rest = text.trim_start();
+    for word in [
+        "every ",
+        "all ",
+        "the text ",
+        "the word ",
+        "the string ",
+        "the line ",
+        "text ",
+        "the ",
+        "文本",
+        "文字",
+        "所有的",
+        "所有",
+    ] {
+        // `every` or `all` does not identify one exact text.
+        let bounds = matches!(word, "every " | "all " | "所有的" | "所有");
+        match rest.strip_prefix(word) {
+            Some(_) if bounds => return None,
+            Some(shorter) => rest = shorter,
+            None => {}
+        }
+    }
+    let start = end - rest.len();
+    let inner = quoted_at(reading, start);
+    if let Some(inner) = inner {
+        // Only quotes and whitespace may follow the quoted text.
+        let after = reading
+            .text
+            .get(inner.1..end)?
+            .trim_matches(|c: char| c.is_whitespace() || "\"'”’」』`》".contains(c));
+        return after.is_empty().then_some(inner);
+    }
+    let kept = rest.trim_end();
+    let path =
+        |literal: &Literal| matches!(literal, Literal::Path(_) | Literal::Quoted(_) | Literal::Cells(_));
+    let other = reading.mentions.iter().any(|mention| {
+        matches!(&mention.value, Value::Literal(literal) if path(literal))
+            && mention.start < start + kept.len()
+            && start < mention.end
+    });
+    (!kept.is_empty() && !other).then_some((start, start + kept.len()))
+}
+
+/// The replacement text: quoted, or up to a mark or the place of the replacement.
+fn until_end(reading: &Reading<'_>, start: usize) -> Option<Span> {
+    let rest = reading.text.get(start..)?;
+    let start = start + rest.len() - rest.trim_start().len();
+    if let Some(inner) = quoted_at(reading, start) {
+        return Some(inner);
+    }
+    let rest = reading.text.get(start..)?;
+    let ends = [" in ", " within ", " inside ", " of ", "，", "。", ", ", "；", "; ", " on ", "\n"];
+    let end = ends.iter().filter_map(|end| rest.find(end)).min().unwrap_or(rest.len());
+    let end = rest[..end].trim_end_matches(['.', '!', '?', ' ']).len();
+    (end > 0).then_some((start, start + end))
+}
+
+const TYPES: [&str; 8] = ["of type", "as type", "type", "类型为", "类型是", "类型：", "类型:", "类型"];
+const NAMES: [&str; 22] = [
+    "name is",
+    "with the name",
+    "with name",
+    "名称为",
+    "名称是",
+    "名称",
+    "person called",
+    "person named",
+    "company called",
+    "company named",
+    "entity named",
+    "entity called",
+    "the entity",
+    "entity",
+    "node",
+    "实体名为",
+    "实体叫",
+    "实体：",
+    "实体",
+    "节点",
+    "名为",
+    "对象",
+];
+/// Ambiguous labels of a name, used if no other label gives one.
+const PLAIN_NAMES: [&str; 2] = ["name", "名字"];
+const OWNERS: [&str; 11] =
+    ["observations of", "observation of", "that", "to", "about", "from", "of", "for", "on", "给", "为"];
+/// Names of the container of all entities; never the name of an entity.
+pub(crate) const CONTAINERS: [&str; 9] = [
+    "knowledge graph",
+    "the graph",
+    "my memory",
+    "the memory",
+    "memory graph",
+    "graph",
+    "知识图谱",
+    "图谱",
+    "记忆库",
+];
+
+/// The name of the entity.
+fn name(reading: &Reading<'_>) -> Option<Span> {
+    before(reading)
+        .or_else(|| after_any(reading, &NAMES))
+        .or_else(|| of_observation(reading))
+        .or_else(|| after_any(reading, &PLAIN_NAMES))
+        .or_else(|| owner(reading))
+        .or_else(|| after_any(reading, &OWNERS))
+}
+
+/// `Lena Park's note`, 陈刚 的“单身”这条观察: the owner before a possessive.
+fn owner(reading: &Reading<'_>) -> Option<Span> {
+    let text = reading.text;
+    let named = reading.mentions.iter().filter(|mention| matches!(mention.value, Value::Name | Value::Place));
+    let possessive = |mention: &&crate::lexer::mention::Mention| {
+        text.get(mention.end..).is_some_and(|rest| rest.starts_with("'s ") || rest.starts_with("’s "))
+    };
+    if let Some(mention) = named.into_iter().find(possessive) {
+        return Some((mention.start, mention.end));
+    }
+    let quoted = reading.mentions.iter().find_map(|mention| match &mention.value {
+        Value::Literal(Literal::Quoted(_)) => {
+            text.get(..mention.start)?.trim_end().strip_suffix('的').map(str::len)
+        }
+        _ => None,
+    })?;
+    let head = text.get(..quoted)?.trim_end();
+    if let Some(named) = crate::spreadsheet::sheet::quoted_at(reading, None, Some(head.len())) {
+        return Some(named);
+    }
+    let start = head
+        .char_indices()
+        .rev()
+        .take_while(|(_, c)| (is_han(*c) || c.is_alphanumeric()) && !"除掉删把将去从给里中".contains(*c))
+        .last()?
+        .0;
+    (start < head.len() && !["他", "她", "它", "其"].contains(&&head[start..])).then_some((start, head.len()))
+}
+
+/// “王强”的观察, `Lena Park's observation`: the owner of an observation.
+fn of_observation(reading: &Reading<'_>) -> Option<Span> {
+    let text = reading.text;
+    let at = ["的观察", "的一条观察", "的这条观察"].iter().find_map(|word| text.find(word))?;
+    let head = text.get(..at)?.trim_end();
+    let at = head.len();
+    if let Some(quoted) = crate::spreadsheet::sheet::quoted_at(reading, None, Some(head.len())) {
+        return Some(quoted);
+    }
+    let start = head
+        .char_indices()
+        .rev()
+        .take_while(|(_, c)| (is_han(*c) || c.is_alphanumeric()) && !"除掉删把将去从给里中".contains(*c))
+        .last()?
+        .0;
+    (start < at && !["他", "她", "它", "其"].contains(&&head[start..])).then_some((start, at))
+}
+
+/// 王芳 这个实体, `Kestrel: add …`: the name before the noun for its kind or before a colon.
+fn before(reading: &Reading<'_>) -> Option<Span> {
+    let text = reading.text;
+    let pointed =
+        ["这个实体", "这个节点", "那个实体", "该实体", "那个节点"].iter().find_map(|word| text.find(word));
+    let head = match pointed {
+        Some(at) => text.get(..at)?.trim_end(),
+        None => text.split_once(": ").map(|(head, _)| head).filter(|head| {
+            reading.mentions.iter().any(|mention| {
+                matches!(mention.value, Value::Name | Value::Place)
+                    && mention.start == 0
+                    && mention.end == head.len()
+            })
+        })?,
+    };
+    // 给“消息网关”这个实体: the name is the text inside the quotes.
+    if pointed.is_some()
+        && let Some(quoted) = crate::spreadsheet::sheet::quoted_at(reading, None, Some(head.len()))
+    {
+        return Some(quoted);
+    }
+    let start = head
+        .rfind(|c: char| c.is_whitespace() || "把将给从，,".contains(c))
+        .map_or(0, |at| at + head[at..].chars().next().map_or(1, char::len_utf8));
+    let start = if pointed.is_some() { start } else { 0 };
+    (start < head.len()).then_some((start, head.len()))
+}
+
+/// The name after one of `words`, ignoring occurrences inside literals.
+pub(crate) fn after_any(reading: &Reading<'_>, words: &[&str]) -> Option<Span> {
+    let lower = reading.text.to_ascii_lowercase();
+    words.iter().find_map(|word| {
+        lower.match_indices(word).find_map(|(at, _)| {
+            let whole = !word.is_ascii()
+                || !lower[..at].ends_with(|c: char| c.is_ascii_alphanumeric())
+                    && !lower[at + word.len()..].starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_');
+            let inside = reading.mentions.iter().any(|mention| {
+                matches!(mention.value, Value::Literal(_)) && mention.start <= at && at < mention.end
+            });
+            // `From Here`: a capitalised word inside a sentence is part of a name.
+            let before = lower[..at].trim_end();
+            let capital = reading.text[at..].starts_with(|c: char| c.is_ascii_uppercase())
+                && !(before.is_empty() || before.ends_with(['.', ':', ';', '!', '?']));
+            (whole && !inside && !capital).then(|| thing_at(reading, at + word.len())).flatten()
+        })
+    })
+}
+
+/// The name that starts at a byte offset, after introductory words.
+pub(crate) fn thing_at(reading: &Reading<'_>, from: usize) -> Option<Span> {
+    let mut at = reading.token_at(from);
+    let announces = [
+        "named", "called", ":", "：", "the", "a", "an", "叫", "名", "为", "是", "=", "entity", "node", "称",
+        "name", "字",
+    ];
+    loop {
+        // `the entity Node Exporter`: two capitalised words are a name.
+        let named = |at: usize| {
+            at > 0
+                && [at, at + 1]
+                    .iter()
+                    .all(|at| reading.tokens.get(*at).is_some_and(|token| token.is_capital()))
+        };
+        while reading.tokens.get(at).is_some_and(|token| token.is_any(&announces)) && !named(at) {
+            at += 1;
+        }
+        // `entity in the graph: X`: the location precedes the name.
+        if let Some(past) = record_list::past_container(reading, at) {
+            at = past;
+            continue;
+        }
+        // 给知识图谱里的 海棠项目: the container is not the name.
+        let rest = reading.tokens.get(at).and_then(|token| reading.text.get(token.start..))?;
+        let lower = rest.to_ascii_lowercase();
+        let Some(container) = CONTAINERS.iter().find(|word| lower.starts_with(**word)) else { break };
+        let after = rest[container.len()..].trim_start();
+        let inside = ["里面的", "里的", "中的", "里面", "里", "中", "上的", "的"]
+            .iter()
+            .find(|word| after.starts_with(**word))?;
+        at = reading.token_at(reading.text.len() - after.len() + inside.len());
+    }
+    let token = reading.tokens.get(at)?;
+    let mention =
+        reading.mentions.iter().find(|mention| mention.start <= token.start && token.start < mention.end);
+    match mention.map(|mention| (&mention.value, mention)) {
+        Some((Value::Literal(Literal::Quoted(_)), _)) => return quoted_at(reading, token.start),
+        // `Link Nina Vogel`: if a mention starts with a capitalised verb, the name starts after the verb.
+        Some((Value::Literal(Literal::Code(_)) | Value::Name | Value::Place, mention)) => {
+            return Some((token.start, with_number(reading, with_han(reading, mention.end))));
+        }
+        Some((Value::Literal(_) | Value::When(_), _)) => return None,
+        Some((Value::Number(_) | Value::Holiday, _)) | None => {}
+    }
+    match token.kind {
+        Kind::Word if !is_stop(token.text) => Some((token.start, with_han(reading, token.end))),
+        Kind::Han => {
+            let end = with_han(reading, token.start);
+            (end > token.start).then_some((token.start, end))
+        }
+        _ => None,
+    }
+}
+
+/// `Boat 7`: a number of up to four digits after a name belongs to it.
+fn with_number(reading: &Reading<'_>, end: usize) -> usize {
+    let next = reading.tokens.get(reading.token_at(end));
+    let close = |token: &&crate::lexer::token::Token<'_>| {
+        token.kind == Kind::Number && token.text.len() <= 4 && reading.text.get(end..token.start) == Some(" ")
+    };
+    next.filter(close).map_or(end, |token| token.end)
+}
+
+/// The end of a run of Chinese characters: a space, a mark or a function word.
+fn with_han(reading: &Reading<'_>, from: usize) -> usize {
+    let rest = reading.text.get(from..).unwrap_or_default();
+    let ends = rest.find(|c: char| !(is_han(c) || c.is_ascii_alphanumeric())).unwrap_or(rest.len());
+    let alone = crate::lexer::name::stands_alone(reading.text, from, ends);
+    let small = if alone { "的" } else { "的和与加添是到在里给把" };
+    from + rest[..ends].find(|c: char| small.contains(c)).unwrap_or(ends)
+}
+
+/// The quoted texts that belong to no other part.
+fn texts(reading: &Reading<'_>, found: &[(Part, Vec<Span>)]) -> Vec<Span> {
+    let taken = |span: &Span| {
+        found.iter().flat_map(|(_, spans)| spans).any(|other| other.0 < span.1 && span.0 < other.1)
+    };
+    let quoted = reading.mentions.iter().filter_map(|mention| match &mention.value {
+        Value::Literal(Literal::Quoted(_)) => quoted_at(reading, mention.start),
+        _ => None,
+    });
+    let quoted: Vec<Span> = quoted.filter(|span| !taken(span)).collect();
+    if !quoted.is_empty() {
+        return quoted;
+    }
+    // 观察：会说法语: observations may follow their label without quotes.
+    let labels = [
+        "观察：",
+        "观察:",
+        "观察是",
+        "观察为",
+        "，观察 ",
+        ",观察 ",
+        "、观察 ",
+        "observation:",
+        "observations:",
+        "note:",
+        "fact:",
+    ];
+    let lower = reading.text.to_ascii_lowercase();
+    let told = labels.iter().find_map(|label| lower.find(label).map(|at| at + label.len()));
+    let told = told.or_else(|| record_list::announced(&lower));
+    let span = told.and_then(|at| record_list::to_end(reading, at)).filter(|span| !taken(span));
+    span.or_else(|| said_of(reading, found)).into_iter().collect()
+}
+
+/// `remember that Nina works from Graz`: the statement about the name after `that`.
+fn said_of(reading: &Reading<'_>, found: &[(Part, Vec<Span>)]) -> Option<Span> {
+    let (_, name) =
+        found.iter().find_map(|(part, spans)| (*part == Part::Name).then(|| (part, spans.first())))?;
+    let (start, end) = *name?;
+    let before = reading.text.get(..start)?.trim_end();
+    if !before.ends_with(" that") {
+        return None;
+    }
+    let rest = reading.text.get(end..)?;
+    let from = end + rest.len() - rest.trim_start().len();
+    let last = from + reading.text[from..].trim_end_matches(['.', '!', ' ']).len();
+    // `that Tomasz manages Warehouse East` is a relation, not an observation.
+    let relates = crate::values::relation_value::stated(reading).is_some();
+    (last > from && !relates).then_some((from, last))
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::civil::Date;
+    use serde_json::json;
+
+    use super::*;
+    use crate::lexer::labels;
+    use crate::values::parameter::parameters;
+
+    fn read(members: &[(&str, bool)], text: &str) -> Option<Json> {
+        let property = |list: bool| match list {
+            true => json!({"type": "array", "items": {"type": "string"}}),
+            false => json!({"type": "string"}),
+        };
+        let properties: Map<String, Json> =
+            members.iter().map(|(name, list)| ((*name).to_owned(), property(*list))).collect();
+        let required: Vec<&str> = members.iter().map(|(name, _)| *name).collect();
+        let members = parameters(&json!({"properties": properties, "required": required}), "");
+        let reading = Reading::of(text, Date::constant(2026, 1, 15));
+        let scene = Scene { reading: &reading, stems: labels::stems(&reading), tool_words: Vec::new() };
+        match candidates(&members, &scene)?.value {
+            Given::Said(value) => Some(value[0].clone()),
+            Given::Result => None,
+        }
+    }
+
+    #[test]
+    fn replacements_are_read() {
+        let edit = |text: &str| read(&[("oldText", false), ("newText", false)], text);
+        let expect = |old: &str, new: &str| Some(json!({"oldText": old, "newText": new}));
+        assert_eq!(
+            edit("in a.yaml replace 'debug: true' with 'debug: false'"),
+            expect("debug: true", "debug: false")
+        );
+        assert_eq!(edit("把 a.ini 里的 port=8080 改成 port=9090"), expect("port=8080", "port=9090"));
+        assert_eq!(edit("in notes.txt change \"old\" to \"new\""), expect("old", "new"));
+        assert_eq!(edit("replace all tabs with blanks in a.txt"), None);
+        assert_eq!(edit("replace it"), None);
+    }
+
+    #[test]
+    fn things_and_relations_are_read() {
+        assert_eq!(
+            read(
+                &[("name", false), ("entityType", false), ("observations", true)],
+                "Create an entity Mara Lindt of type person with the observation 'works in Basel'"
+            ),
+            Some(json!({"name": "Mara Lindt", "entityType": "person", "observations": ["works in Basel"]}))
+        );
+        assert_eq!(
+            read(&[("entityName", false), ("contents", true)], "给实体 李静 加一条观察“周五远程办公”"),
+            Some(json!({"entityName": "李静", "contents": ["周五远程办公"]}))
+        );
+        assert_eq!(
+            read(
+                &[("from", false), ("to", false), ("relationType", false)],
+                "relate Tom Reyes to Nordwind Ltd with relation type works_at"
+            ),
+            Some(json!({"from": "Tom Reyes", "to": "Nordwind Ltd", "relationType": "works_at"}))
+        );
+        assert_eq!(read(&[("entityName", false), ("contents", true)], "add an observation"), None);
+    }
+}

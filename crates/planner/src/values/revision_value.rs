@@ -1,0 +1,229 @@
+//! Names of branches, tags and commits: words beside `branch` or 分支, and after `to`, `from` and `against`.
+
+use serde_json::Value as Json;
+
+use crate::lexer::literal::Literal;
+use crate::lexer::mention::{Reading, Value};
+use crate::lexer::token::{Kind, Token, is_han};
+use crate::values::candidate::{Candidate, GOOD, Given, Scene};
+use crate::values::parameter::Parameter;
+use crate::values::phrase::is_stop;
+
+/// Words directly before a name.
+const LEADS: [&str; 22] = [
+    "branch", "to", "into", "against", "with", "vs", "commit", "revision", "tag", "at", "ref", "分支", "到",
+    "回", "和", "与", "跟", "比", "提交", "标签", "版本", "成",
+];
+/// Words directly before the name of a base.
+const BASES: [&str; 8] = ["from", "off", "on", "从", "基于", "于", "base", "of"];
+/// Words between a lead and the name.
+const BETWEEN: [&str; 14] =
+    ["called", "named", "the", "a", "new", ":", "：", "叫", "名", "为", "做", "是", "=", "branch"];
+/// Words directly after a name.
+const AFTER: [&str; 2] = ["branch", "分"];
+/// Words in the position of a name that are not names.
+const NO_NAMES: [&str; 28] = [
+    "branch",
+    "branches",
+    "commit",
+    "commits",
+    "repo",
+    "repository",
+    "git",
+    "it",
+    "there",
+    "changes",
+    "message",
+    "staged",
+    "remote",
+    "local",
+    "lines",
+    "context",
+    "new",
+    "create",
+    "make",
+    "start",
+    "cut",
+    "open",
+    "off",
+    "based",
+    "called",
+    "named",
+    "everything",
+    "all",
+];
+
+/// All names of branches, tags or commits that are candidates for a parameter.
+pub(crate) fn candidates(parameter: &Parameter, scene: &Scene<'_>) -> Vec<Candidate> {
+    let reading = scene.reading;
+    let is_base = parameter.has_word(&["base", "from", "source", "start"]);
+    let mut found: Vec<Candidate> = Vec::new();
+    if let Some(of_file) = file_at(parameter, scene) {
+        found.push(of_file);
+        return found;
+    }
+    for (at, token) in reading.tokens.iter().enumerate() {
+        let Some(end) = name_end(reading, token) else { continue };
+        if crate::values::relative_folder::is_folder(reading, token.start, end) {
+            continue;
+        }
+        let name = reading.text.get(token.start..end).unwrap_or_default();
+        if found.iter().any(|other| token.start < other.end)
+            || NO_NAMES.contains(&name.to_lowercase().as_str())
+        {
+            continue;
+        }
+        // `want to look at commit X`: a verb is not a name.
+        if !is_code(name) && crate::lexer::split::is_verb(name) {
+            continue;
+        }
+        let lead = lead(reading, at);
+        let follows =
+            |leads: &[&str]| lead.is_some_and(|lead| lead.is_any(leads)) || ends_with(reading, at, leads);
+        let next = reading.tokens.get(reading.token_at(end)).filter(|next| next.start >= end);
+        let named = next.is_some_and(|next| next.is_any(&AFTER));
+        let coded = is_code(name);
+        let score = match (is_base, follows(&BASES)) {
+            (true, true) => GOOD + 0.5,
+            (true, false) => continue,
+            (false, true) if !coded || has_new_name(reading, at) => continue,
+            (false, _) if follows(&LEADS) || named || is_called(reading, at) => GOOD + 0.3,
+            (false, _) if coded => GOOD,
+            (false, _) => continue,
+        };
+        let value = Given::Said(Json::from(name));
+        found.push(Candidate { value, start: token.start, end, score });
+    }
+    found
+}
+
+/// `README.md as it was in v2.1`: a file at a commit, for a tool that takes both in one string.
+fn file_at(parameter: &Parameter, scene: &Scene<'_>) -> Option<Candidate> {
+    let says = |word: &str| scene.tool_words.iter().any(|other| other == word);
+    if !parameter.has_word(&["revision"]) || !says("path") || !says("written") {
+        return None;
+    }
+    let reading = scene.reading;
+    let file = reading.mentions.iter().find_map(|mention| match &mention.value {
+        Value::Literal(Literal::Path(path)) if !path.starts_with(['/', '~']) && !path.ends_with('/') => {
+            Some((mention, path))
+        }
+        _ => None,
+    })?;
+    let revision = reading.tokens.iter().find_map(|token| {
+        let end = name_end(reading, token)?;
+        let name = reading.text.get(token.start..end)?;
+        let apart = token.start >= file.0.end || end <= file.0.start;
+        (is_code(name) && apart).then_some((token.start, end, name))
+    })?;
+    let value = Given::Said(Json::from(format!("{}:{}", revision.2, file.1)));
+    let (start, end) = (revision.0.min(file.0.start), revision.1.max(file.0.end));
+    Some(Candidate { value, start, end, score: GOOD + 1.0 })
+}
+
+/// `create branch X from Y`: whether the request gives the name of a new branch as well.
+fn has_new_name(reading: &Reading<'_>, at: usize) -> bool {
+    reading.tokens[..at].iter().any(|token| token.is("branch"))
+        || reading.tokens[at..].windows(2).any(|pair| pair[0].text == "分" && pair[1].text == "支")
+}
+
+/// 建一个叫 X 的新分支: whether a naming verb precedes a name in a request about branches.
+fn is_called(reading: &Reading<'_>, at: usize) -> bool {
+    let before = at.checked_sub(1).and_then(|at| reading.tokens.get(at));
+    let called = before.is_some_and(|token| token.is_any(&["called", "named", "叫", "名", "为"]));
+    called && (reading.text.contains("分支") || reading.tokens.iter().any(|token| token.is("branch")))
+}
+
+/// The end of the name that starts at a token; `None` if no name can start there.
+fn name_end(reading: &Reading<'_>, token: &Token<'_>) -> Option<usize> {
+    let literal = reading.mentions.iter().find(|mention| {
+        matches!(mention.value, Value::Literal(_)) && mention.start < token.end && token.start < mention.end
+    });
+    if let Some(mention) = literal {
+        let code = matches!(mention.value, Value::Literal(Literal::Code(_))) && mention.start == token.start;
+        return code.then(|| extended(reading, mention.end));
+    }
+    (token.kind == Kind::Word && token.text.is_ascii() && !is_stop(token.text))
+        .then(|| extended(reading, token.end))
+}
+
+/// Extends a name with adjacent characters: `HEAD~2`, `v1.4^`, and Chinese characters after a separator: `feature/支付`.
+fn extended(reading: &Reading<'_>, end: usize) -> usize {
+    let rest = reading.text.get(end..).unwrap_or_default();
+    let mut before = ' ';
+    let more = rest
+        .char_indices()
+        .find(|(_, c)| {
+            let joined = is_han(*c) && *c != '的' && ("/-_".contains(before) || is_han(before));
+            let fits = c.is_ascii_alphanumeric() || "~^-_/.".contains(*c) || joined;
+            before = *c;
+            !fits
+        })
+        .map_or(rest.len(), |(at, _)| at);
+    let name = rest[..more].trim_end_matches("分支");
+    end + name.trim_end_matches(['.', '-', '/']).len()
+}
+
+/// Whether a name is certainly a revision: it contains a slash, or is a hash, a version or `HEAD`.
+fn is_code(name: &str) -> bool {
+    let hash = (7..=40).contains(&name.len())
+        && name.bytes().all(|byte| byte.is_ascii_hexdigit())
+        && name.bytes().any(|byte| byte.is_ascii_digit());
+    let version = name.strip_prefix('v').is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()));
+    name.contains('/') || hash || version || name.starts_with("HEAD")
+}
+
+/// The word that introduces the name at a token.
+fn lead<'a>(reading: &'a Reading<'_>, at: usize) -> Option<&'a Token<'a>> {
+    let mut at = at.checked_sub(1)?;
+    // `branch called X`: skips words between lead and name, except `branch`, which is a lead itself.
+    while reading.tokens.get(at)?.is_any(&BETWEEN) && !reading.tokens[at].is("branch") {
+        at = at.checked_sub(1)?;
+    }
+    reading.tokens.get(at)
+}
+
+/// Whether one of the Chinese leads stands directly before a name.
+fn ends_with(reading: &Reading<'_>, at: usize, leads: &[&str]) -> bool {
+    let before = reading.tokens.get(at).and_then(|token| reading.text.get(..token.start)).unwrap_or_default();
+    let before = before.trim_end().trim_end_matches(['：', ':', '叫', '为', '是']).trim_end();
+    leads.iter().any(|lead| !lead.is_ascii() && before.ends_with(lead))
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::civil::Date;
+    use serde_json::json;
+
+    use super::*;
+    use crate::lexer::labels;
+    use crate::values::parameter::parameters;
+
+    #[test]
+    fn names_of_branches_are_read() {
+        let check = |name: &str, text: &str, expect: Option<&str>| {
+            let schema = json!({"properties": {name: {"type": "string"}}});
+            let reading = Reading::of(text, Date::constant(2026, 1, 15));
+            let scene = Scene { reading: &reading, stems: labels::stems(&reading), tool_words: Vec::new() };
+            let found = candidates(&parameters(&schema, "")[0], &scene);
+            let best = found.iter().max_by(|a, b| a.score.total_cmp(&b.score));
+            let best = best.map(|best| match &best.value {
+                Given::Said(value) => value.as_str().unwrap_or_default().to_owned(),
+                Given::Result => String::new(),
+            });
+            assert_eq!(best.as_deref(), expect, "{text}");
+        };
+        check("branch_name", "new branch hotfix/2.4.1 off release/2.4 in /repos/shop", Some("hotfix/2.4.1"));
+        check("branch_name", "make a new branch called fix-9 from main", Some("fix-9"));
+        check("branch_name", "在 /srv/店 新建分支 feature/支付", Some("feature/支付"));
+        check("branch_name", "checkout 到 feature/v2.0-重构 这个 branch", Some("feature/v2.0-重构"));
+        check("branch_name", "switch /repos/shop to develop", Some("develop"));
+        check("branch_name", "/srv/shop 切到 release/1.8", Some("release/1.8"));
+        check("branch_name", "create a branch called fix-7 from main in /srv/shop", Some("fix-7"));
+        check("base_branch", "create a branch called fix-7 from main in /srv/shop", Some("main"));
+        check("base_branch", "从 release/3.0 拉一个新分支 hotfix/3.0.2", Some("release/3.0"));
+        check("branch_name", "从 release/3.0 拉一个新分支 hotfix/3.0.2", Some("hotfix/3.0.2"));
+        check("revision", "show commit HEAD~2 of /srv/shop", Some("HEAD~2"));
+        check("revision", "show the changes", None);
+    }
+}

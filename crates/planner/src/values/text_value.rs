@@ -1,0 +1,599 @@
+//! Selects the text for a parameter by the parameter's role and the words around the text.
+
+use serde_json::Value as Json;
+
+use crate::lexer::labels::{self, Label, Place};
+use crate::lexer::lexicon;
+use crate::lexer::literal::Literal;
+use crate::lexer::mention::{Mention, Value};
+use crate::spreadsheet::cell_value;
+use crate::spreadsheet::format_value;
+use crate::spreadsheet::sheet;
+use crate::values::candidate::{Candidate, FAIR, GOOD, Given, POOR, Scene};
+use crate::values::choice;
+use crate::values::file_value;
+use crate::values::message_value;
+use crate::values::moment_value;
+use crate::values::parameter::Parameter;
+use crate::values::phrase;
+use crate::values::place_value;
+use crate::values::relative_folder;
+use crate::values::revision_value;
+use crate::values::role::Role;
+use crate::values::shift_value;
+use crate::values::transfer_value;
+
+/// The score of a value that is used only if no other parameter takes it.
+const LAST_RESORT: f32 = 0.9;
+
+/// Candidates for a parameter with an enumeration in its schema.
+pub(crate) fn chosen(parameter: &Parameter, scene: &Scene<'_>, places: &[Place]) -> Vec<Candidate> {
+    let found = choice::chosen(&parameter.choices, &parameter.description, scene.reading, &scene.stems);
+    // `Accept, decline or …`: if the tool's description contains several of the values, each of them identifies a choice.
+    let named = choice::named_by(&parameter.choices, &scene.tool_words) > 1;
+    found
+        .into_iter()
+        .map(|chosen| {
+            let (start, end) = (chosen.place.start, chosen.place.end);
+            // A value that is also a word of the tool is weak evidence: `search` for a tool that searches.
+            let said = scene.reading.text.get(start..end).unwrap_or_default();
+            let value = chosen.value.as_str().map(labels::stem).unwrap_or_default();
+            let stem = labels::stem(said);
+            // `sorted by size`: the word after `by` is a choice.
+            let before = scene.reading.text.get(..start).unwrap_or_default().trim_end();
+            let by = before.ends_with(" by") || before.ends_with('按');
+            let own = scene.tool_words.contains(&stem) && (!named || stem == value) && !by;
+            let label = scene.labelled(places, start, end) * 0.5;
+            let score = chosen.place.strength + label - if own { 2.2 } else { 0.0 };
+            Candidate { value: Given::Said(chosen.value), start, end, score }
+        })
+        .collect()
+}
+
+pub(crate) fn candidates(parameter: &Parameter, scene: &Scene<'_>, places: &[Place]) -> Vec<Candidate> {
+    if let Some(found) = transfer_value::candidates(parameter, scene) {
+        return found;
+    }
+    let mut found = by_role(parameter, scene, places);
+    found.extend(format_value::number_format(parameter, scene, places));
+    found.extend(format_value::shown(parameter, scene));
+    found.extend(file_value::here(parameter, scene));
+    if parameter.role == Role::Place
+        && let Some((start, end)) = place_value::room(scene.reading.text)
+    {
+        let value = Given::Said(Json::from(&scene.reading.text[start..end]));
+        found.push(Candidate { value, start, end, score: GOOD + 1.0 });
+    }
+    let kinds = choice::kinds(&parameter.words);
+    if !kinds.is_empty() {
+        let plain = Parameter { choices: kinds, ..parameter.clone() };
+        found.extend(chosen(&plain, scene, places));
+    }
+    for mention in &scene.reading.mentions {
+        let Some((text, base)) = by_mention(parameter, scene, mention) else { continue };
+        let mut label = scene.labelled(places, mention.start, mention.end).max(within(places, mention));
+        if parameter.examples.iter().any(|example| example.eq_ignore_ascii_case(&text)) {
+            label += 0.8;
+        }
+        // A city and its country have separate ranges, so that they can go to two parameters.
+        let written = scene.reading.written(mention);
+        let (start, end) = match written.find(text.as_str()).filter(|_| mention.value == Value::Place) {
+            Some(at) => (mention.start + at, mention.start + at + text.len()),
+            None => (mention.start, mention.end),
+        };
+        let value = Given::Said(Json::from(text));
+        found.push(Candidate { value, start, end, score: base + label });
+    }
+    if is_free(parameter.role) {
+        found.extend(examples(parameter, scene));
+        found.extend(assigned(parameter, scene, places));
+        found.extend(labelled(parameter, scene, places));
+        found.extend(message_value::candidates(parameter, scene, places));
+        found.extend(chunks(parameter, scene));
+    }
+    found
+}
+
+/// Whether arbitrary words can be the value of this role.
+fn is_free(role: Role) -> bool {
+    matches!(
+        role,
+        Role::Query
+            | Role::Text
+            | Role::Name
+            | Role::Other
+            | Role::Id
+            | Role::Language
+            | Role::Unit
+            | Role::Place
+            | Role::Currency
+            | Role::Folder
+    )
+}
+
+/// The text and the score of a mention as the value of a parameter; `None` if it does not fit.
+fn by_mention(parameter: &Parameter, scene: &Scene<'_>, mention: &Mention) -> Option<(String, f32)> {
+    let role = parameter.role;
+    let written = || scene.reading.written(mention).to_owned();
+    let own = || scene.tool_words.contains(&labels::stem(&written()));
+    if matches!(mention.value, Value::Literal(Literal::Code(_))) && own() {
+        return None;
+    }
+    Some(match (&mention.value, role) {
+        (Value::Literal(Literal::Path(text)), Role::Pattern) if text.contains('*') => (text.clone(), GOOD),
+        (Value::Literal(Literal::Path(text)), Role::Pattern)
+            if crate::lexer::literal::is_bare_file(text) && !text.contains('/') =>
+        {
+            (text.clone(), GOOD + 0.2)
+        }
+        (Value::Literal(Literal::Path(_)), Role::Folder) if file_value::is_mail(scene) => return None,
+        (Value::Literal(Literal::Path(text)), Role::Path | Role::Folder) if !text.contains('*') => {
+            let is_file =
+                text.rsplit('/').next().is_some_and(|name| name.trim_start_matches('.').contains('.'))
+                    || crate::lexer::literal::is_bare_file(text);
+            let named = &scene.tool_words[..scene.tool_words.len().min(4)];
+            if is_file && parameter.words == ["path"] && named.iter().any(|word| word == "directory") {
+                return None;
+            }
+            // A file is not a folder.
+            if is_file && role == Role::Folder && crate::lexer::literal::is_ending(text.rsplit('.').next()?) {
+                return None;
+            }
+            if is_file && file_value::names_repository(parameter, scene) {
+                return None;
+            }
+            let of_folder = role == Role::Folder || parameter.has_word(&["repo", "repository", "project"]);
+            let base = if of_folder && is_file { POOR } else { GOOD };
+            (text.clone(), if transfer_value::is_target(parameter) { base - FAIR } else { base })
+        }
+        (Value::Literal(Literal::Code(text)), Role::Path)
+            if text.contains('/') && relative_folder::fits(parameter, scene.reading, mention) =>
+        {
+            (text.clone(), if transfer_value::is_target(parameter) { FAIR } else { GOOD })
+        }
+        (Value::Literal(Literal::Path(text)), Role::Name | Role::Other | Role::Id) => {
+            (text.clone(), POOR * 0.5)
+        }
+        (Value::Literal(Literal::Code(text)), _) if format_value::is_colour(text) => {
+            (text.clone(), parameter.has_word(&["color", "colour"]).then_some(FAIR)?)
+        }
+        (Value::Literal(Literal::Url(text)), Role::Url) => (text.clone(), GOOD + 0.5),
+        (Value::Literal(Literal::Url(text)), Role::Other | Role::Text | Role::Query) => (text.clone(), FAIR),
+        (Value::Literal(Literal::Mail(text)), Role::Mail) => (text.clone(), GOOD + 0.5),
+        (Value::Literal(Literal::Mail(_)), Role::Id) if parameter.description.contains(" gives it") => {
+            return None;
+        }
+        (Value::Literal(Literal::Mail(text)), Role::Name | Role::Other | Role::Id) => {
+            (text.clone(), FAIR + message_value::of_address(parameter, scene, mention))
+        }
+        (Value::Literal(Literal::Formula(text)), Role::Formula) => (text.clone(), GOOD + 1.0),
+        (Value::Literal(Literal::Cells(text)), Role::Range) => {
+            (text.clone(), if text.contains(':') { GOOD + 0.5 } else { FAIR })
+        }
+        (Value::Literal(Literal::Cells(text)), Role::Cell) if !text.contains(':') => {
+            (text.clone(), if names_sheet(scene, mention) { -GOOD } else { GOOD })
+        }
+        (Value::Literal(Literal::Cells(text)), Role::Id) => (text.clone(), POOR),
+        (
+            Value::Literal(Literal::Cells(text) | Literal::Code(text)),
+            Role::Id | Role::Name | Role::Other | Role::Sheet,
+        ) => {
+            let is_cell = matches!(mention.value, Value::Literal(Literal::Cells(_)));
+            let base = match role {
+                Role::Sheet if is_cell && !names_sheet(scene, mention) => return None,
+                Role::Name | Role::Other
+                    if is_cell && !names_sheet(scene, mention) && !is_called(scene, mention) =>
+                {
+                    return None;
+                }
+                Role::Id if !text.to_lowercase().starts_with("sheet") => GOOD + of_kind(parameter, text),
+                Role::Sheet => LAST_RESORT,
+                _ => FAIR,
+            };
+            (text.clone(), base)
+        }
+        // An ID is a single word; an ID that another tool returns contains a digit or an underscore.
+        (Value::Literal(Literal::Quoted(text)), Role::Id)
+            if text.contains([' ', '/', '\\'])
+                || parameter.description.contains(" gives it")
+                    && !text.contains(|c: char| c.is_ascii_digit() || c == '_') =>
+        {
+            return None;
+        }
+        (Value::Literal(Literal::Quoted(text)), _) => {
+            let base = match role {
+                Role::Text | Role::Query | Role::Name => GOOD,
+                Role::Expression if !text.contains(|c: char| c.is_ascii_digit() || "()^*+/=".contains(c)) => {
+                    return None;
+                }
+                Role::Other | Role::Id | Role::Expression | Role::Place | Role::Revision => FAIR + 0.5,
+                Role::Sheet => LAST_RESORT,
+                Role::Path | Role::Folder if is_rooted(text) && file_value::has_plain_path(scene) => POOR,
+                Role::Path | Role::Folder if is_rooted(text) => GOOD,
+                Role::Path | Role::Folder | Role::Pattern if text.contains(['.', '/', '\\']) => FAIR,
+                Role::Path | Role::Folder if !text.contains(' ') => POOR,
+                Role::Formula if text.starts_with('=') => FAIR,
+                Role::Language | Role::Unit | Role::Currency => FAIR,
+                _ => return None,
+            };
+            (text.clone(), base)
+        }
+        (Value::Place, Role::Place) => (place_value::part(parameter, &written())?, GOOD + 0.2),
+        (Value::Place, Role::Zone) => (place_value::zone(parameter, &written()), GOOD + 0.2),
+        (Value::Literal(Literal::Code(text)), Role::Zone) if text.contains('/') => (text.clone(), GOOD + 0.2),
+        (Value::Name, Role::Zone) if ["UTC", "GMT"].contains(&scene.reading.written(mention)) => {
+            (written(), GOOD + 0.2)
+        }
+        // `at Room 12`: a name after `at` is a place. Of other names only the part after `of` is used if it is a place: `King
+        // of France` gives France.
+        (Value::Name, Role::Place) if place_value::stands_at(scene, mention) => (written(), GOOD + 0.1),
+        (Value::Name | Value::Holiday, Role::Place) => match written().rsplit_once(" of ") {
+            Some((_, place)) if crate::lexer::name::is_place(place) => (place.to_owned(), FAIR + 0.5),
+            _ => (written(), FAIR + 0.3),
+        },
+        // A place that is in no table is passed on; the clock tool then reports that it is unknown.
+        (Value::Name, Role::Zone) => {
+            (written(), if place_value::stands_in(scene, mention) { GOOD } else { POOR })
+        }
+        (Value::Name | Value::Holiday, Role::Name) if !own() => (written(), FAIR + 0.7),
+        (Value::Name | Value::Holiday, Role::Other) if !own() => (written(), FAIR + 0.5),
+        (Value::Place, Role::Name | Role::Other) => (written(), FAIR),
+        (Value::Name | Value::Holiday, Role::Id) => (written(), POOR),
+        (Value::Number(number), Role::Id) if !number.percent => (
+            plain(scene, mention)?,
+            if message_value::is_listed(parameter, scene, mention) { GOOD } else { POOR * 0.6 },
+        ),
+        (Value::Number(_), Role::Other | Role::Name | Role::Text) => (plain(scene, mention)?, POOR * 0.6),
+        _ => return None,
+    })
+}
+
+/// `evt_310` belongs to an event: the score that the letters of an ID add or subtract for a parameter.
+fn of_kind(parameter: &Parameter, code: &str) -> f32 {
+    let prefix: String = code.chars().take_while(char::is_ascii_lowercase).collect();
+    if prefix.len() < 2 || prefix.len() == code.len() || !parameter.has_word(&["id"]) {
+        return 0.0;
+    }
+    let abbreviates = |word: &str| {
+        let mut letters = prefix.chars().peekable();
+        word.chars().for_each(|c| {
+            letters.next_if_eq(&c);
+        });
+        letters.peek().is_none() && word.starts_with(&prefix[..1])
+    };
+    let described = parameter.description.to_lowercase();
+    let mut words =
+        parameter.words.iter().map(String::as_str).chain(described.split(|c: char| !c.is_alphabetic()));
+    if words.any(abbreviates) { 0.4 } else { -0.4 }
+}
+
+fn is_rooted(text: &str) -> bool {
+    ["/", "~/", "./", "../"].iter().any(|root| text.starts_with(root))
+}
+
+/// `Premier League`: the score of a name that contains a label of the parameter.
+fn within(places: &[Place], mention: &Mention) -> f32 {
+    let named = matches!(mention.value, Value::Name | Value::Place);
+    let inside = |place: &&Place| {
+        named && place.strength >= 1.4 && mention.start < place.start && place.end <= mention.end
+    };
+    places.iter().filter(inside).map(|place| place.strength * 0.8).fold(0.0, f32::max)
+}
+
+/// The digits, sign and decimal point of a number, without its unit.
+fn plain(scene: &Scene<'_>, mention: &Mention) -> Option<String> {
+    let written = scene.reading.written(mention);
+    let plain: String = written.chars().filter(|c| c.is_ascii_digit() || ".-".contains(*c)).collect();
+    plain.contains(|c: char| c.is_ascii_digit()).then_some(plain)
+}
+
+/// `to Q1`, `called Q1`, 改成 Q1: text that looks like a cell may be a new name.
+fn is_called(scene: &Scene<'_>, mention: &Mention) -> bool {
+    let before = scene.reading.text.get(..mention.start).unwrap_or_default().trim_end().to_lowercase();
+    ["to", "as", "called", "named", "into", "sheet", "tab", "叫", "为", "成", "名", "表"]
+        .iter()
+        .any(|word| before.ends_with(word))
+}
+
+/// `Q1 sheet`, `Q1 表`: text that looks like a cell may be the name of a sheet.
+fn names_sheet(scene: &Scene<'_>, mention: &Mention) -> bool {
+    let rest = scene.reading.text.get(mention.end..).unwrap_or_default().trim_start().to_lowercase();
+    ["sheet", "worksheet", "tab ", "工作表", "表"].iter().any(|word| rest.starts_with(word))
+        || sheet::follows_marker(scene.reading, mention)
+}
+
+/// The topic of a search in the tool's own data. Web searches use a longer query.
+fn topic<'a>(scene: &Scene<'a>) -> Option<(usize, &'a str)> {
+    let others = ["web", "internet", "tool", "conversation"];
+    let other = scene.tool_words.iter().any(|word| others.contains(&word.as_str()));
+    (!other).then(|| crate::values::topic::topic(scene.reading)).flatten()
+}
+
+fn by_role(parameter: &Parameter, scene: &Scene<'_>, places: &[Place]) -> Vec<Candidate> {
+    let reading = scene.reading;
+    let said = |value: &str, start: usize, end: usize, score: f32| Candidate {
+        value: Given::Said(Json::from(value)),
+        start,
+        end,
+        score,
+    };
+    match parameter.role {
+        Role::Expression => reading
+            .expressions
+            .iter()
+            .map(|found| said(&found.text, found.start, found.end, GOOD + 0.5))
+            .collect(),
+        Role::Sheet => sheet::find(scene)
+            .into_iter()
+            .map(|found| {
+                let label = scene.labelled(places, found.start, found.end).min(1.5);
+                said(found.text, found.start, found.end, GOOD + 0.3 + label)
+            })
+            .collect(),
+        // The old and the new name of a sheet.
+        Role::Name
+            if parameter.has_word(&["old", "new", "source", "target"])
+                && scene.tool_words.iter().any(|word| word == "worksheet" || word == "sheet") =>
+        {
+            let named = |found: phrase::Phrase<'_>| said(found.text, found.start, found.end, GOOD + 0.1);
+            sheet::find(scene).into_iter().map(named).collect()
+        }
+        Role::Zone => place_value::unknown(scene)
+            .into_iter()
+            .map(|(start, end)| said(&reading.text[start..end], start, end, GOOD))
+            .collect(),
+        Role::Cell => cell_value::corners(parameter, scene),
+        Role::Date | Role::Time | Role::DateTime => moment_value::candidates(parameter, scene, places),
+        // An empty range: the query does not block other arguments. Their text is removed from it later.
+        Role::Query if topic(scene).is_some() => {
+            topic(scene).map(|(start, text)| said(text, start, start, GOOD + 0.3)).into_iter().collect()
+        }
+        Role::Query => phrase::remainder(reading)
+            .map(|rest| {
+                if let Some((start, text)) = phrase::searched(&rest, &scene.tool_words) {
+                    return said(text, start, start, GOOD + 0.2);
+                }
+                let spoken = reading.text[..rest.start].to_lowercase();
+                let about = ["about ", "mention", "discuss", "聊过", "说过", "提过", "谈过", "聊到", "提到"];
+                let asked = !parameter.required && about.iter().any(|word| spoken.contains(word));
+                said(rest.text, rest.start, rest.start, if asked { GOOD + 0.2 } else { FAIR })
+            })
+            .into_iter()
+            .collect(),
+        Role::Shift => shift_value::shifts(scene, places),
+        Role::Until => moment_value::until(scene),
+        Role::Pattern => {
+            let mut found = file_value::patterns(scene);
+            found.extend(file_value::named(scene));
+            found.extend(file_value::ending(scene));
+            found
+        }
+        Role::Language => spoken(&choice::LANGUAGES, parameter, scene, places),
+        Role::Currency => spoken(&choice::CURRENCIES, parameter, scene, places),
+        Role::Folder => match file_value::is_mail(scene) {
+            true => file_value::mail_folders(scene),
+            false => file_value::folders(scene),
+        },
+        Role::Revision => revision_value::candidates(parameter, scene),
+        Role::Place if !parameter.required => place_value::apposed(scene)
+            .or_else(|| {
+                place_value::capitals(scene).filter(|_| !parameter.has_word(&["city", "country", "state"]))
+            })
+            .map(|(start, end)| said(&reading.text[start..end], start, end, GOOD + 0.2))
+            .into_iter()
+            .collect(),
+        Role::Mail | Role::Name | Role::Other if parameter.has_word(&["from", "sender"]) => {
+            place_value::sender(scene)
+                .map(|(start, end)| said(&reading.text[start..end], start, end, GOOD + 0.5))
+                .into_iter()
+                .collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// Languages and currencies by name: as codes if the parameter expects codes, otherwise as written.
+fn spoken(
+    codes: &[&'static str],
+    parameter: &Parameter,
+    scene: &Scene<'_>,
+    places: &[Place],
+) -> Vec<Candidate> {
+    let shows = |example: &String| {
+        let letters = example.chars().all(|c| c.is_ascii_alphabetic());
+        letters && (example.len() == codes[0].len()) && codes.contains(&example.to_lowercase().as_str())
+    };
+    let described = parameter.description.to_lowercase();
+    let wants_code = parameter.examples.iter().any(shows)
+        || described.contains("code")
+        || described.contains("代码")
+        || parameter.role == Role::Currency;
+    let upper = parameter.role == Role::Currency;
+    choice::spoken_codes(codes, scene.reading, &scene.stems)
+        .into_iter()
+        .filter_map(|chosen| {
+            let (start, end) = (chosen.place.start, chosen.place.end);
+            let written = scene.reading.text.get(start..end)?;
+            let code = chosen.value.as_str()?;
+            let value = match (wants_code, upper) {
+                (true, true) => code.to_uppercase(),
+                (true, false) => code.to_owned(),
+                (false, _) => written.to_owned(),
+            };
+            let score = GOOD + scene.labelled(places, start, end);
+            Some(Candidate { value: Given::Said(Json::from(value)), start, end, score })
+        })
+        .collect()
+}
+
+/// Example values of the parameter that occur in the request.
+fn examples(parameter: &Parameter, scene: &Scene<'_>) -> Vec<Candidate> {
+    let mut found = Vec::new();
+    // Examples also match similar words, and the first part of a compound: `gas-powered`.
+    for token in &scene.reading.tokens {
+        let near = |example: &&String| !example.contains(' ') && labels::alike(example, token.text);
+        if let Some(example) = parameter.examples.iter().find(near) {
+            let value = Given::Said(Json::from(example.as_str()));
+            found.push(Candidate { value, start: token.start, end: token.end, score: GOOD - 0.2 });
+        }
+    }
+    for token in scene.reading.tokens.iter().filter(|token| token.text.contains('-')) {
+        let first = token.text.split('-').next().unwrap_or_default();
+        if let Some(example) =
+            parameter.examples.iter().find(|example| example.len() > 2 && example.eq_ignore_ascii_case(first))
+        {
+            let value = Given::Said(Json::from(example.as_str()));
+            found.push(Candidate { value, start: token.start, end: token.start + first.len(), score: GOOD });
+        }
+    }
+    for example in parameter.examples.iter().filter(|example| example.chars().count() > 2) {
+        for place in
+            labels::places(&[Label::new(&example.replace(' ', "_"), 1.0)], scene.reading, &scene.stems)
+        {
+            let said = scene.reading.text.get(place.start..place.end).unwrap_or_default();
+            let own = scene.tool_words.contains(&labels::stem(said));
+            let score = if own { POOR } else { GOOD };
+            let value = Given::Said(Json::from(example.as_str()));
+            found.push(Candidate { value, start: place.start, end: place.end, score });
+        }
+    }
+    found
+}
+
+/// `change the location of X to Y`, 把 X 的地点改成 Y: the new value of a labelled field.
+fn assigned(parameter: &Parameter, scene: &Scene<'_>, places: &[Place]) -> Vec<Candidate> {
+    if !matches!(parameter.role, Role::Text | Role::Name | Role::Other | Role::Place) {
+        return Vec::new();
+    }
+    let text = scene.reading.text;
+    let mut found = Vec::new();
+    for place in places.iter().filter(|place| place.strength >= 1.9) {
+        let rest = text.get(place.end..).unwrap_or_default();
+        let lower = rest.to_ascii_lowercase();
+        let joints = [" to ", "改成", "改为", "改到", "设为", "设成", "换成", "更新为"];
+        let Some((at, joint)) =
+            joints.iter().filter_map(|joint| lower.find(joint).map(|at| (at, joint))).min()
+        else {
+            continue;
+        };
+        let between = &rest[..at];
+        let of = between.trim();
+        let plain = of.is_empty() || of.starts_with("of ") || of.starts_with("for ");
+        if !plain || between.contains([',', '，', '。', ';']) || between.split_whitespace().count() > 5 {
+            continue;
+        }
+        let start = place.end + at + joint.len();
+        let start = start + text[start..].len() - text[start..].trim_start().len();
+        let (from, to) = match sheet::quoted_at(scene.reading, Some(start), None) {
+            Some(inner) => inner,
+            None => {
+                let rest = &text[start..];
+                let ends = [", ", "，", "。", "; ", "；", " and ", " then ", "\n"];
+                let end = ends.iter().filter_map(|end| rest.find(end)).min().unwrap_or(rest.len());
+                (start, start + rest[..end].trim_end_matches(['.', '!', '?', ' ']).len())
+            }
+        };
+        if let Some(value) = text.get(from..to).filter(|value| !value.is_empty()) {
+            let value = Given::Said(Json::from(value));
+            found.push(Candidate { value, start: from, end: to, score: GOOD + 1.8 });
+        }
+    }
+    found
+}
+
+/// The text after one of the parameter's labels.
+fn labelled(parameter: &Parameter, scene: &Scene<'_>, places: &[Place]) -> Vec<Candidate> {
+    let free = matches!(parameter.role, Role::Text | Role::Name | Role::Other | Role::Place | Role::Id);
+    let mut found = Vec::new();
+    for place in places.iter().filter(|place| place.strength >= 1.2 && free) {
+        let Some(phrase) = phrase::after_label(*place, scene.reading) else { continue };
+        let own = phrase.text.split_whitespace().all(|word| scene.tool_words.contains(&labels::stem(word)));
+        // An ID contains a digit or a capital letter.
+        let odd = parameter.role == Role::Id
+            && !phrase.text.contains(|c: char| c.is_ascii_digit() || c.is_uppercase());
+        if own || odd || lexicon::is_kind(phrase.text) {
+            continue;
+        }
+        let value = Given::Said(Json::from(phrase.text));
+        // `title it X`, 标题写 X: a verb or a sign between label and value confirms the label.
+        let between = scene.reading.text.get(place.end..phrase.start).unwrap_or_default().trim();
+        let label = scene.reading.text.get(place.start..place.end).unwrap_or_default().to_lowercase();
+        let naming = ["named", "called", "titled", "名为", "叫做", "命名为", "名字叫", "取名"];
+        // `…, location Main St 4`, ，地点 三号会议室: a label at the start of a clause introduces its value.
+        let before = scene.reading.text.get(..place.start).unwrap_or_default().trim_end();
+        let fronted = between.is_empty() && before.ends_with([',', '，', ';', '；', '、', '-', '(']);
+        let told = [":", "：", "=", "it", "写", "叫", "为", "是", "写上", "叫做", "设为", "在"]
+            .contains(&between)
+            || naming.contains(&label.as_str()) && between.is_empty()
+            || fronted && place.strength > 2.0;
+        let score = 0.3 + place.strength * 0.6 + if told && place.strength > 1.5 { 0.8 } else { 0.0 };
+        // The labelled text of a place is longer than the mention of its name: `Main St 4`.
+        let score = if told && parameter.role == Role::Place { score + GOOD } else { score };
+        found.push(Candidate { value, start: phrase.start, end: phrase.end, score });
+    }
+    found
+}
+
+/// The words of a run before the tool's own words at its end.
+fn modifier<'a>(scene: &Scene<'_>, run: &'a str) -> Option<&'a str> {
+    let own = |word: &str| scene.tool_words.contains(&labels::stem(word));
+    let mut kept = run;
+    while let Some((head, _)) = kept.rsplit_once(' ').filter(|(_, last)| own(last)) {
+        kept = head.trim_end();
+    }
+    (kept.len() < run.len() && !kept.split(' ').any(own)).then_some(kept)
+}
+
+/// Runs of words that are not the tool's own; they score highest after a preposition.
+fn chunks(parameter: &Parameter, scene: &Scene<'_>) -> Vec<Candidate> {
+    if !parameter.required
+        || matches!(parameter.role, Role::Folder | Role::Currency | Role::Language | Role::Id | Role::Query)
+    {
+        return Vec::new();
+    }
+    let topic =
+        matches!(parameter.role, Role::Query) || parameter.has_word(&["topic", "subject", "about", "text"]);
+    let mut found = Vec::new();
+    for chunk in phrase::chunks(scene.reading) {
+        let own = chunk
+            .text
+            .split_whitespace()
+            .filter(|word| scene.tool_words.contains(&labels::stem(word)))
+            .count();
+        let words = chunk.text.split_whitespace().count();
+        // A fragment of a quoted text or a name is not a value.
+        let torn = scene.reading.mentions.iter().any(|mention| {
+            let inside = mention.start <= chunk.start && chunk.end <= mention.end;
+            inside && chunk.end - chunk.start + 2 < mention.end - mention.start
+        });
+        if own == words || torn || lexicon::is_kind(chunk.text) {
+            continue;
+        }
+        // `rock concerts`, `a single room`: the modifier of the tool's own noun gives its kind.
+        let named = scene.reading.mentions.iter().any(|mention| {
+            let whole = !matches!(mention.value, Value::Literal(_) | Value::When(_));
+            whole && mention.start < chunk.end && chunk.start < mention.end
+        });
+        if own > 0
+            && !named
+            && let Some(kind) = modifier(scene, chunk.text)
+        {
+            let named = parameter
+                .has_word(&["type", "genre", "category", "kind", "style", "class", "cuisine", "topic"]);
+            let value = Given::Said(Json::from(kind));
+            let end = chunk.start + kind.len();
+            found.push(Candidate { value, start: chunk.start, end, score: if named { 1.15 } else { 0.92 } });
+        }
+        let mut score = if own == 0 { 0.75 } else { POOR };
+        match chunk.after.as_deref() {
+            Some("about" | "regarding" | "on") if topic => score += 0.6,
+            Some("in" | "at" | "from" | "to" | "near") if parameter.role == Role::Place => score += 0.4,
+            Some("of" | "for" | "about" | "on") if parameter.role != Role::Place => score += 0.35,
+            Some(_) => score += 0.1,
+            None => {}
+        }
+        let value = Given::Said(Json::from(chunk.text));
+        found.push(Candidate { value, start: chunk.start, end: chunk.end, score });
+    }
+    found
+}

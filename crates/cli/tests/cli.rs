@@ -450,10 +450,7 @@ fn settings_that_mean_nothing_are_told() {
     fs::write(cli.folder().join("toolhub.toml"), "[limits]\ncal = \"30s\"\n").unwrap();
     let ran = cli.run(&["call", "calculate", "expression=1"]);
     assert_eq!(ran.code, Some(0));
-    assert!(
-        ran.stderr.contains("line 2, column 1: unknown setting `cal`; did you mean `call`?"),
-        "{ran:?}"
-    );
+    assert!(ran.stderr.contains("line 2, column 1: unknown setting `cal`; did you mean `call`?"), "{ran:?}");
 }
 
 #[test]

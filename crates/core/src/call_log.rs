@@ -1,10 +1,6 @@
 //! Records of calls: start, end, and queries about past calls. A store implements the traits.
 
-use std::fmt;
-use std::hash::{BuildHasher as _, RandomState};
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, LazyLock};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime};
 
 use sha2::{Digest as _, Sha256};
 

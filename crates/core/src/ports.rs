@@ -12,7 +12,7 @@ use crate::conversation::Conversations;
 use crate::error::{Seconds, ToolError};
 use crate::event::{Event, EventKind};
 use crate::json::RawJson;
-use crate::lang::{Lang, Localize, LocalizedText};
+use crate::lang::LocalizedText;
 use crate::outcome::{Outcome, ToolOutput, Verification};
 use crate::source::{ServerId, Source};
 pub use crate::store_error::StoreError;

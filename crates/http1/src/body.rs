@@ -42,8 +42,13 @@ pub enum Chunk {
     Data(u64),
     /// Before the CRLF after a chunk.
     Gap,
-    /// In the trailers, which are ignored; counts their bytes and lines.
-    Trailers { bytes: usize, lines: usize },
+    /// In the trailers, which are ignored.
+    Trailers {
+        /// Their bytes so far.
+        bytes: usize,
+        /// Their lines so far.
+        lines: usize,
+    },
     /// At the end.
     Over,
 }

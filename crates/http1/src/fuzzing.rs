@@ -11,9 +11,9 @@ mod mutator;
 
 use bytes::BytesMut;
 use http::HeaderMap;
-use hyper_peer::pieces;
+use hyper_peer::{pieces, requests};
 
-use crate::{CachedResponse, FramingError, Part, ResponseHead};
+use crate::{CachedResponse, FramingError, Part, RequestHead, ResponseHead};
 
 /// A response as our client reads it.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -103,6 +103,27 @@ fn without_length(headers: &HeaderMap) -> HeaderMap {
     headers
 }
 
+/// Checks that hyper reads every request whose head is accepted as exactly that request, with the same target, headers and
+/// body. The cached head makes no difference.
+pub fn request_heads(data: &[u8]) {
+    let Ok((head, length, body)) = RequestHead::parse(data, b"POST /mcp") else { return };
+    assert_eq!(head.matches(data), Some((length, body)), "with and without a cached head");
+    // Any other path is passed to hyper when the endpoint is looked up.
+    let is_plain = head.path().bytes().all(|byte| byte.is_ascii_alphanumeric() || b"/-_.".contains(&byte));
+    let Some(message) = data.get(..length + body).filter(|_| is_plain) else { return };
+    let shown = message.escape_ascii().to_string();
+    let seen = requests(&[message]);
+    assert_eq!(seen.len(), 1, "{shown}");
+    let Some(seen) = seen.first() else { return };
+    assert_eq!(seen.start, format!("POST {} HTTP/1.1", head.path()), "{shown}");
+    assert!(seen.complete && seen.body == message[length..], "{shown}");
+    for name in seen.headers.keys().filter(|name| *name != "content-length") {
+        let theirs: Vec<&[u8]> = seen.headers.get_all(name).iter().map(http::HeaderValue::as_bytes).collect();
+        let ours: Vec<&[u8]> = head.values(name.as_str()).map(str::as_bytes).collect();
+        assert_eq!(ours, theirs, "{name} in {shown}");
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -110,5 +131,10 @@ mod tests {
     #[test]
     fn client_answers_hold_for_mutated_seeds() {
         mutator::run("client_answers", 8_000, client_answers);
+    }
+
+    #[test]
+    fn request_heads_hold_for_mutated_seeds() {
+        mutator::run("server_requests", 8_000, request_heads);
     }
 }

@@ -21,6 +21,7 @@ const MAX_LENGTH_DIGITS: usize = 18;
 /// The head of a response.
 #[derive(Debug, Clone)]
 pub struct ResponseHead {
+    /// The status.
     pub status: StatusCode,
     /// Whether the content type is `application/json` without content encoding, as in nearly every response.
     pub plain_json: bool,

@@ -8,8 +8,8 @@ mod assembly;
 mod caution;
 mod lexer;
 pub mod plan;
-mod proof;
 mod rewrite;
+mod safety;
 mod selection;
 mod spreadsheet;
 mod values;
@@ -22,7 +22,7 @@ use jiff::civil::Date;
 use toolhub_core::finder::ToolFinder;
 
 use crate::caution::{against, asks_of_the_past, forbids, how_at, is_conditional, own_words};
-use crate::plan::{Plan, Unproven};
+use crate::plan::{Plan, Step, Unproven};
 
 /// The maximum size of a request in bytes. Longer input is truncated.
 const LONGEST: usize = 8 << 10;
@@ -38,7 +38,7 @@ pub fn plan(request: &str, candidates: &Candidates, today: Date) -> Plan {
     let said = narrowed(request);
     let request = plain(request);
     let mut plan = assembly::assemble::assemble(&request, candidates, today);
-    proof::reserve::check(&said, &mut plan);
+    safety::reserve::check(&said, &mut plan);
     let refused = || Plan { problems: vec![assembly::problem::no_order(request.trim())], ..Plan::default() };
     let mut tools = plan.steps.iter().filter_map(|step| step.tool.as_ref());
     if let Some(denied) = &denied
@@ -51,12 +51,12 @@ pub fn plan(request: &str, candidates: &Candidates, today: Date) -> Plan {
     let wish = selection::choose::wish(&reading);
     let past = asks_of_the_past(&request) && wish.changes();
     let asks_how = how_at(&request).is_some_and(|at| !wish.reads_before(at));
-    let forbidden = proof::mood::only_forbids(&own_words(&said.to_lowercase()));
+    let forbidden = safety::mood::only_forbids(&own_words(&said.to_lowercase()));
     if (past || forbids(&request)) && (!wish.reads() || asks_how || forbidden) && !plan.steps.is_empty() {
         return refused();
     }
     // Thanks and remarks are not searched for.
-    let searched = |step: &crate::plan::Step| step.uses(request.trim().trim_end_matches(['.', '!']));
+    let searched = |step: &Step| step.uses(request.trim().trim_end_matches(['.', '!']));
     if plan.changing.is_empty() && rewrite::statement::is_remark(&request) && plan.steps.iter().all(searched)
     {
         return refused();
@@ -64,7 +64,7 @@ pub fn plan(request: &str, candidates: &Candidates, today: Date) -> Plan {
     // Parts without a matching tool are reported in `unserved`; the rest of the request must be understood completely.
     let served = plan.unserved.iter().fold(request.clone(), |text, part| text.replace(part.as_str(), ""));
     let left = lexer::mention::Reading::of(&served, today);
-    if plan.changing.is_empty() && !plan.steps.is_empty() && proof::unknown_verb::is_order(&left) {
+    if plan.changing.is_empty() && !plan.steps.is_empty() && safety::unknown_verb::is_order(&left) {
         return Plan { problems: vec![assembly::problem::no_tool(request.trim())], ..Plan::default() };
     }
     if let Some(reason) = against(&request) {

@@ -77,7 +77,7 @@ pub struct Step {
 
 impl Step {
     /// Whether an argument contains this text, ignoring case.
-    pub(crate) fn uses(&self, text: &str) -> bool {
+    pub fn uses(&self, text: &str) -> bool {
         let holds = |value: &RawJson| value.get().to_lowercase().contains(&text.to_lowercase());
         self.arguments.iter().any(|(_, slot)| match slot {
             Slot::Value(value) | Slot::Template(value) => holds(value),

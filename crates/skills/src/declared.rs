@@ -130,10 +130,7 @@ impl Reader<'_> {
             self.wrong(
                 member.line,
                 (
-                    LocalizedText::new(
-                        format!("unknown key `{key}`"),
-                        format!("未知的键 `{key}`"),
-                    ),
+                    LocalizedText::new(format!("unknown key `{key}`"), format!("未知的键 `{key}`")),
                     LocalizedText::new(format!("there are `{list}`"), format!("可用的有 `{list}`")),
                 ),
             );

@@ -276,12 +276,7 @@ impl<'a> Search<'a, '_> {
     }
 
     /// Adds a problem with a rule, given in English and Chinese.
-    fn rule(
-        &mut self,
-        (en, zh): (fmt::Arguments<'_>, fmt::Arguments<'_>),
-        value: &Value,
-        path: Path<'_>,
-    ) {
+    fn rule(&mut self, (en, zh): (fmt::Arguments<'_>, fmt::Arguments<'_>), value: &Value, path: Path<'_>) {
         self.found.add(|| {
             let expected = rule(en, zh);
             problem(&path.text(), expected, Some(short_json(value)))
@@ -301,7 +296,14 @@ impl<'a> Search<'a, '_> {
                     }
                 }
                 None => {
-                    self.rule(format_args!("one of the forms its schema allows"), value, path);
+                    self.rule(
+                        (
+                            format_args!("one of the forms its schema allows"),
+                            format_args!("其 schema 允许的形式之一"),
+                        ),
+                        value,
+                        path,
+                    );
                     return Ok(());
                 }
             }

@@ -23,6 +23,7 @@ use serde_json::Value;
 use toolhub_core::RawJson;
 use toolhub_core::error::{ArgumentProblem, Expected};
 use toolhub_core::json::MAX_DEPTH;
+use toolhub_core::lang::LocalizedText;
 use toolhub_core::schema_keywords::remove_ill_formed;
 
 use self::budget::Exhausted;
@@ -126,15 +127,20 @@ impl Schema {
         };
         // Evaluation recurses into the arguments, so that their depth is limited first.
         if raw.too_deep().is_some() {
-            return Err(whole(Expected::Rule(format!("nested at most {MAX_DEPTH} deep"))));
+            return Err(whole(Expected::Rule(LocalizedText::new(
+                format!("nested at most {MAX_DEPTH} deep"),
+                format!("嵌套不超过 {MAX_DEPTH} 层的值"),
+            ))));
         }
         if !raw.is_object() {
             return Err(whole(Expected::Type(vec!["object".to_owned()])));
         }
-        let program = self.program().map_err(|detail| whole(Expected::Rule(short(detail))))?;
+        let program = self.program().map_err(|detail| whole(Expected::Rule(short(detail).into())))?;
         let costly = |Exhausted| {
-            let rule = "smaller or less nested: checking them against the schema takes too much work";
-            whole(Expected::Rule(rule.to_owned()))
+            whole(Expected::Rule(LocalizedText::new(
+                "smaller or less nested: checking them against the schema takes too much work",
+                "更小或嵌套更少的值：按 schema 检查它的计算量过大",
+            )))
         };
         let tree = arguments.tree().map_err(costly)?;
         let verdict = Evaluation::new(program, arguments.steps).node(program.root, tree).map_err(costly)?;

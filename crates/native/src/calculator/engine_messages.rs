@@ -125,8 +125,7 @@ mod tests {
             "cannot convert from s to m: units 'second' and 'meter' are incompatible",
             "无法把 s 换算成 m：单位 second 和 meter 不相容",
         );
-        let no_rates =
-            "there are no exchange rates here: look up the rate, leave out the currency and multiply by the rate";
+        let no_rates = "there are no exchange rates here: look up the rate, leave out the currency and multiply by the rate";
         for message in [
             "exchange rates are not available",
             "cannot convert from $ to €: units '$' and '€' are incompatible",
@@ -158,7 +157,11 @@ mod tests {
             "the expression cannot be read: an operator or an operand is missing",
             "无法读懂表达式：缺少运算符或运算数",
         );
-        check("unknown identifier 'sqr'", "`sqr` is not known: did you mean `sqrt`?", "不认识 `sqr`：是否指 `sqrt`？");
+        check(
+            "unknown identifier 'sqr'",
+            "`sqr` is not known: did you mean `sqrt`?",
+            "不认识 `sqr`：是否指 `sqrt`？",
+        );
         check("base must be at least 2", "base must be at least 2", "base must be at least 2");
     }
 }

@@ -45,7 +45,9 @@ pub(super) fn unknown_function(name: &str) -> LocalizedText {
 pub(super) fn unknown_identifier(name: &str) -> LocalizedText {
     if !name.is_ascii() {
         return LocalizedText::new(
-            format!("`{name}` is not known: write units and functions in English, such as `km`, `kg`, `sqrt`"),
+            format!(
+                "`{name}` is not known: write units and functions in English, such as `km`, `kg`, `sqrt`"
+            ),
             format!("不认识 `{name}`：单位和函数请用英文，例如 `km`、`kg`、`sqrt`"),
         );
     }

@@ -45,7 +45,12 @@ impl Fend<'_> {
     }
 
     /// The remainder of a division, with the sign of the divisor.
-    pub(super) fn remainder(&mut self, name: &str, dividend: &str, divisor: &str) -> Result<(), LocalizedText> {
+    pub(super) fn remainder(
+        &mut self,
+        name: &str,
+        dividend: &str,
+        divisor: &str,
+    ) -> Result<(), LocalizedText> {
         // fend's own `mod` is fast, but only supports positive integers.
         if self.assign(name, &format!("{dividend} mod {divisor}")).is_ok() {
             return Ok(());

@@ -139,7 +139,12 @@ fn chain(planner: &mut Planner<'_>, values: &[String], sign: &str) -> Result<Str
 }
 
 /// The maximum of two values is (a + b + |a - b|) / 2, exactly; the minimum has the other sign. fend has no comparison.
-fn extreme(planner: &mut Planner<'_>, first: &str, rest: &[String], sign: &str) -> Result<String, LocalizedText> {
+fn extreme(
+    planner: &mut Planner<'_>,
+    first: &str,
+    rest: &[String],
+    sign: &str,
+) -> Result<String, LocalizedText> {
     let mut best = planner.assign(first.to_owned())?;
     for other in rest {
         let difference = planner.assign(format!("{best} - {other}"))?;

@@ -54,7 +54,11 @@ pub async fn calculate(
     ToolOutput::from_raw(with_chinese(&said).into_raw()).ok_or(ToolError::Internal)
 }
 
-fn calculate_within(expression: &str, limit: Duration, cancelled: &Cancelled) -> Result<String, LocalizedText> {
+fn calculate_within(
+    expression: &str,
+    limit: Duration,
+    cancelled: &Cancelled,
+) -> Result<String, LocalizedText> {
     let length = expression.chars().count();
     if length > MAX_INPUT {
         return Err(LocalizedText::new(

@@ -7,7 +7,12 @@ use super::steps::Direction;
 
 impl Fend<'_> {
     /// Rounds an operand; keeps its unit.
-    pub(super) fn round(&mut self, name: &str, direction: Direction, operand: &str) -> Result<(), LocalizedText> {
+    pub(super) fn round(
+        &mut self,
+        name: &str,
+        direction: Direction,
+        operand: &str,
+    ) -> Result<(), LocalizedText> {
         let shown = self.show(&format!("{operand} to fraction"))?;
         let Some(fraction) = Fraction::read(&shown) else {
             return Err(LocalizedText::new("only a number can be rounded", "只有数字可以取整"));

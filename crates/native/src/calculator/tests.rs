@@ -323,7 +323,8 @@ fn errors_are_localized() {
         ("'a'", "`'` 在数字之后表示英尺或英寸；这里不支持文本"),
     ];
     let localized = |expression: &str| {
-        calculate_within(expression, TIME_LIMIT, &Cancelled::default()).map_err(|error| error.localize(Lang::Zh))
+        calculate_within(expression, TIME_LIMIT, &Cancelled::default())
+            .map_err(|error| error.localize(Lang::Zh))
     };
     let wrong: Vec<_> = cases
         .iter()
@@ -331,6 +332,16 @@ fn errors_are_localized() {
         .filter(|(_, expect, result)| result.as_ref().err().map(String::as_str) != Some(*expect))
         .collect();
     assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+#[test]
+fn rejects_long_results_in_both_languages() {
+    let error = calculate_within("10^100000", Duration::from_secs(60), &Cancelled::default()).unwrap_err();
+    let expect = LocalizedText::new(
+        "the result has 100001 characters, more than 100000: ask for fewer, as in `… to 20 sf`",
+        "结果有 100001 个字符，超过 100000 个：请减少位数，例如 `… to 20 sf`",
+    );
+    assert_eq!(error, expect);
 }
 
 #[test]

@@ -157,19 +157,16 @@ fn number(rest: &str) -> Result<(String, &str), LocalizedText> {
 /// Rejects `2d6`: dice in fend produce a distribution, which may take too long.
 fn refuse_dice(word: &str) -> Result<(), LocalizedText> {
     match word.strip_prefix('d') {
-        Some(faces) if faces.starts_with(|c: char| c.is_ascii_digit()) => {
-            Err(errors::no_random_numbers())
-        }
+        Some(faces) if faces.starts_with(|c: char| c.is_ascii_digit()) => Err(errors::no_random_numbers()),
         _ => Ok(()),
     }
 }
 
 fn refuse(rest: &str, c: char) -> Result<(), LocalizedText> {
     Err(match c {
-        '@' => LocalizedText::new(
-            "there are no dates here: use `get_time`",
-            "这里不处理日期：请使用 `get_time`",
-        ),
+        '@' => {
+            LocalizedText::new("there are no dates here: use `get_time`", "这里不处理日期：请使用 `get_time`")
+        }
         ':' | '\\' => LocalizedText::new(
             format!("`{c}` has no meaning here: write a ratio as a division, and give functions by name"),
             format!("`{c}` 在这里没有意义：比例请写成除法，函数请写名称"),

@@ -258,7 +258,10 @@ fn given_times_are_converted() {
     for nonsense in ["2026-02-30", "25:00", "13", "15am", "monday tuesday", "3pm 4pm", "2月30日"] {
         assert!(ask("Tokyo", "", nonsense).is_err(), "{nonsense}");
     }
-    assert_eq!(ask(&"x ".repeat(200), "", "").unwrap_err().to_string(), "an argument has 399 bytes, more than 200");
+    assert_eq!(
+        ask(&"x ".repeat(200), "", "").unwrap_err().to_string(),
+        "an argument has 399 bytes, more than 200"
+    );
 }
 
 #[test]

@@ -127,10 +127,7 @@ impl Folders {
 
 /// The error of a path that cannot be read.
 pub(super) fn unreadable(path: &str, error: &io::Error) -> LocalizedText {
-    LocalizedText::new(
-        format!("`{path}` cannot be read: {error}"),
-        format!("无法读取 `{path}`：{error}"),
-    )
+    LocalizedText::new(format!("`{path}` cannot be read: {error}"), format!("无法读取 `{path}`：{error}"))
 }
 
 /// Expands a leading `~` to the user's home.

@@ -131,10 +131,7 @@ impl Search<'_> {
 
 /// The error of a folder that cannot be opened.
 fn unopened(path: &str, error: &io::Error) -> LocalizedText {
-    LocalizedText::new(
-        format!("`{path}` cannot be opened: {error}"),
-        format!("无法打开 `{path}`：{error}"),
-    )
+    LocalizedText::new(format!("`{path}` cannot be opened: {error}"), format!("无法打开 `{path}`：{error}"))
 }
 
 /// Whether an entry is a folder, whether it is a link, and its size. A link that leads out of the folder counts as a

@@ -400,8 +400,11 @@ async fn errors_of_reading_are_localized() {
         scene.chinese(read_file::run(&scene.folders, path.to_owned(), first, limit, char, encoding).await)
     };
     let check = async |path: &str, expect: &str| assert_eq!(read(path, [None; 3], None).await, expect);
-    check("image.png", "error: `image.png` 是二进制文件：PNG 图片（10 B）；只能读取文本，若是 UTF-16 请用 `encoding` 注明")
-        .await;
+    check(
+        "image.png",
+        "error: `image.png` 是二进制文件：PNG 图片（10 B）；只能读取文本，若是 UTF-16 请用 `encoding` 注明",
+    )
+    .await;
     check("blob", "error: `blob` 是二进制文件（5 B）；只能读取文本，若是 UTF-16 请用 `encoding` 注明").await;
     check(
         "latin.txt",
@@ -456,10 +459,7 @@ async fn notes_of_reading_are_localized() {
         read("gbk.txt", [None; 2], None).await,
         "你好，世界\n[按 gb18030 读取（不是 UTF-8）；若显示有误，请给出 `encoding`]"
     );
-    assert_eq!(
-        read("latin.txt", [None; 2], Some("utf-8")).await,
-        "caf�\n[无法读取、显示为 � 的字符：1 个]"
-    );
+    assert_eq!(read("latin.txt", [None; 2], Some("utf-8")).await, "caf�\n[无法读取、显示为 � 的字符：1 个]");
     let came = read("long.txt", [None; 2], None).await;
     assert!(came.ends_with("\n[第 1 行超过 1 MiB：用 offset_line = 1、offset_char = 524289 继续读取]"));
 }
@@ -476,10 +476,7 @@ async fn messages_of_listing_are_localized() {
         scene.write(&format!("many/{number:04}"), b"");
     }
     let came = list("many", false).await;
-    assert!(
-        came.ends_with("\n[另有 5 项未显示：请给出 `pattern`，或其中某个文件夹的路径]"),
-        "{came}"
-    );
+    assert!(came.ends_with("\n[另有 5 项未显示：请给出 `pattern`，或其中某个文件夹的路径]"), "{came}");
     fs::create_dir_all(scene.open().join(["deep"; 40].join("/"))).unwrap();
     let came = list("deep", true).await;
     assert!(came.ends_with("/` 层次太深]"), "{came}");

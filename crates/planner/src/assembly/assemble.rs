@@ -11,7 +11,7 @@ use crate::assembly::unserved;
 use crate::lexer::mention::{Reading, Value};
 use crate::lexer::split::{self, Clause};
 use crate::plan::{Complexity, Plan, Slot, Step, StepId, Unfinished, Unproven};
-use crate::proof::proof::Claim;
+use crate::safety::proof::Claim;
 use crate::selection::candidates::Candidates;
 use crate::selection::choose;
 use crate::selection::choose::{Choice, Chooser, Schemas};

@@ -130,7 +130,7 @@ pub(crate) fn unused(text: &str, parts: &[Part<'_>], reading: &Reading<'_>) -> U
             }
             if let Given::Said(value @ (Json::Array(_) | Json::Object(_))) = &slot.value {
                 let texts =
-                    crate::proof::proof::texts_in(value).into_iter().filter(|text| text.chars().count() > 1);
+                    crate::safety::proof::texts_in(value).into_iter().filter(|text| text.chars().count() > 1);
                 // A name that two parts of the request mention is used in both.
                 used.extend(texts.filter_map(|held| {
                     let own = text.get(part.start..).and_then(|rest| rest.find(&held));

@@ -13,7 +13,7 @@ use crate::assembly::inherit;
 use crate::lexer::labels;
 use crate::lexer::mention::{Mention, Reading, Value};
 use crate::lexer::token::{Kind, Token};
-use crate::proof::spoken_of::{asks_for_all, opens_workbook, speaks_of_inside, speaks_of_tools};
+use crate::safety::spoken_of::{asks_for_all, opens_workbook, speaks_of_inside, speaks_of_tools};
 use crate::selection::candidates::Candidates;
 use crate::selection::choice_check::{is_list_of_one, is_record, leaves_zone, points_elsewhere};
 use crate::selection::deed::{Agreement, Profile, Wish};
@@ -426,7 +426,7 @@ impl Chooser<'_> {
         if profile.searches && !wish.searches() && probe::needs(asked).contains(&probe::Need::Page) {
             score -= WORKED_OUT;
         }
-        if crate::proof::spoken_of::leaves_zone(asked.text) && leaves_zone(&choice) {
+        if crate::safety::spoken_of::leaves_zone(asked.text) && leaves_zone(&choice) {
             return None;
         }
         if is_about_tools(tool) && !speaks_of_tools(asked.text) {

@@ -272,9 +272,7 @@ mod tests {
         );
         check(
             "[[servers]]\nid = \"a\"\n[servers.oauth]\nredirect_prot = 1\ngrant = \"x\"\n",
-            &[
-                "`t.toml`, line 4, column 1: unknown setting `redirect_prot`; did you mean `redirect_port`?",
-            ],
+            &["`t.toml`, line 4, column 1: unknown setting `redirect_prot`; did you mean `redirect_port`?"],
         );
         let all: String = OAUTH.iter().map(|key| format!("oauth.{key} = 1\n")).collect();
         check(&format!("[[servers]]\nid = \"a\"\n{all}"), &[]);

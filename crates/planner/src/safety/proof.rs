@@ -10,7 +10,7 @@ use crate::lexer::lexicon;
 use crate::lexer::literal::Literal;
 use crate::lexer::mention::{Mention, Reading, Value};
 use crate::lexer::token::{Kind, Token};
-use crate::proof::doubt::Doubt;
+use crate::safety::doubt::Doubt;
 use crate::selection::choose::Choice;
 use crate::selection::verb_class::{VERBS, classes_of, verbs};
 use crate::values::candidate::{Given, Scene};

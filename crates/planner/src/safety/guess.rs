@@ -6,7 +6,7 @@ use crate::lexer::filler;
 use crate::lexer::lexicon;
 use crate::lexer::literal::Literal;
 use crate::lexer::mention::Value;
-use crate::proof::proof::{Claim, texts_in};
+use crate::safety::proof::{Claim, texts_in};
 use crate::selection::choose::Choice;
 use crate::selection::verb_class::{Verb, classes_of, verbs};
 use crate::values::candidate::{Candidate, GOOD, Given};

@@ -7,8 +7,8 @@ use toolhub_core::lang::LocalizedText;
 use crate::caution::own_words;
 use crate::lexer::labels;
 use crate::plan::{Plan, Slot, Step, Unproven};
-use crate::proof::extent::{self, Extent};
-use crate::proof::mood::{self, Mood};
+use crate::safety::extent::{self, Extent};
+use crate::safety::mood::{self, Mood};
 use crate::values::parameter::words;
 
 /// Words in the names of parameters for a new value or a destination.
